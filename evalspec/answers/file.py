@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from evalspec.answers.task_columns import columns_of, fields_of, numbers, shape_
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import AnswerKind, Boxes, Task, task_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 META_KEY = b"evalspec"
 COLUMNS = ("predicted", "value", "lower", "upper")
@@ -44,6 +47,9 @@ class Answers:
         extracted: shape (n,), objects: the answer inside each text, None where there is none; or None.
         extracted_as: How these are compared, or None.
         masses: shape (n,), probability that all options together have, of a model that chooses; or None.
+        again: Further answers to the same rows, each as good as these: other samples, or other orders of options.
+        by_template: Answers by the other templates of the prompt, each with further ones of its own.
+        written: Texts that a model which chooses from options writes beside, with further ones of their own; or None.
     """
 
     n: int
@@ -64,6 +70,9 @@ class Answers:
     extracted: NDArray[np.object_] | None = None
     extracted_as: AnswerKind | None = None
     masses: NDArray[np.float64] | None = None
+    again: tuple[Answers, ...] = ()
+    by_template: tuple[Answers, ...] = ()
+    written: Answers | None = None
 
     @property
     def task(self) -> Task:
@@ -114,13 +123,54 @@ def compared_exactly(answers: Answers) -> bool:
 
 
 def write_answers(answers: Answers, path: Path) -> None:
-    """Write a parquet file; it appears whole or not at all.
+    """Write a parquet file; it appears whole or not at all. Further answers follow row by row after the first ones.
 
     Raises:
         WorkerError: It can't be written (full disk, no permission).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    sets = _flat(answers)
+    tables = [pa.table(_columns(one)) for one in sets]
+    meta: dict[str, Any] = {
+        "version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details),
+        "mask_shape": shape_of(answers),
+    }  # fmt: skip
+    if answers.extracted_as is not None:
+        meta["extracted_as"] = answers.extracted_as
+    if len(sets) > 1:
+        meta["templates"] = 1 + len(answers.by_template)
+    if answers.written is not None:
+        meta["written"] = {"sets": 1 + len(answers.written.again), "columns": list(_columns(answers.written)),
+                           "extracted_as": answers.written.extracted_as}  # fmt: skip
+        meta["columns"] = list(_columns(answers))
+    table = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(
+        {META_KEY: json.dumps(meta).encode()}
+    )
+    partial = path.with_name(path.name + ".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, partial)
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise WorkerError(f"predictions can't be written to {path}: {error.strerror or error}") from error
+
+
+def count(answers: Answers) -> int:
+    """Number of all answers, which is that of the rows of their file."""
+    return answers.n * len(_flat(answers))
+
+
+def _flat(answers: Answers) -> list[Answers]:
+    """All sets of answers: template after template, each with its further ones, and then with what is written."""
+    kinds = [kind for first in (answers, *answers.by_template) for kind in (first, first.written) if kind is not None]
+    return [one for first in kinds for one in (first, *first.again)]
+
+
+def _columns(answers: Answers) -> dict[str, Any]:
+    import pyarrow as pa
 
     columns: dict[str, Any] = {}
     if answers.probabilities is not None:
@@ -130,22 +180,7 @@ def write_answers(answers: Answers, path: Path) -> None:
     for name, array in zip(COLUMNS, (answers.predicted, answers.values, answers.lower, answers.upper), strict=True):
         if array is not None:
             columns[name] = pa.array(array)
-    columns |= columns_of(answers)
-    meta: dict[str, Any] = {
-        "version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details),
-        "mask_shape": shape_of(answers),
-    }  # fmt: skip
-    if answers.extracted_as is not None:
-        meta["extracted_as"] = answers.extracted_as
-    table = pa.table(columns).replace_schema_metadata({META_KEY: json.dumps(meta).encode()})
-    partial = path.with_name(path.name + ".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, partial)
-        os.replace(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise WorkerError(f"predictions can't be written to {path}: {error.strerror or error}") from error
+    return columns | columns_of(answers)
 
 
 def read_answers(path: Path) -> Answers:
@@ -160,8 +195,39 @@ def read_answers(path: Path) -> Answers:
     try:
         table = pq.read_table(path)
         meta = json.loads(table.schema.metadata[META_KEY])
+        n, templates = int(meta["n"]), int(meta.get("templates", 1))
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise RecordError(f"the predictions in {path} can't be read: {error}") from error
+    each = len(table) // (n * templates) if n else 1
+    if n and each * templates * n != len(table):
+        raise RecordError(f"the predictions in {path} can't be read: {len(table):,} answers to {n:,} rows")
+    parts = [table.slice(first, each * n) for first in range(0, len(table), each * n)] if n else [table]
+    first, *others = [_with_written(part, meta) for part in parts]
+    return replace(first, by_template=tuple(others))
+
+
+def _with_written(table: pa.Table, meta: Mapping[str, Any]) -> Answers:
+    """Answers by one template, and what is written beside them."""
+    written = meta.get("written")
+    if written is None:
+        return _with_further(table, meta)
+    chosen = len(table) - int(written["sets"]) * int(meta["n"])
+    texts = {**meta, "classes": None, "extracted_as": written["extracted_as"]}
+    beside = _with_further(table.slice(chosen).select(written["columns"]), texts)
+    return replace(_with_further(table.slice(0, chosen).select(meta["columns"]), meta), written=beside)
+
+
+def _with_further(table: pa.Table, meta: Mapping[str, Any]) -> Answers:
+    """Answers, with further ones to the same rows."""
+    n = int(meta["n"])
+    first, *further = (
+        [_answers(table.slice(at, n), meta) for at in range(0, len(table), n)] if n else [_answers(table, meta)]
+    )
+    return replace(first, again=tuple(further))
+
+
+def _answers(table: pa.Table, meta: Mapping[str, Any]) -> Answers:
+    """One set of answers."""
     columns = {name: table.column(name).to_numpy() for name in COLUMNS if name in table.column_names}
     probabilities = None
     if "probabilities" in table.column_names:

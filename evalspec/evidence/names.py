@@ -5,6 +5,16 @@ from __future__ import annotations
 AGAINST = " vs "
 
 
+def template_name(place: int) -> str:
+    """Name of a template of a model's prompt, by its place in the list."""
+    return f"template {place + 1}"
+
+
+def with_part(quantity: str, part: str) -> str:
+    """``<metric>(<part>)``, or of a quantity that has one ``<metric>(<its part>, <part>)``."""
+    return f"{quantity[:-1]}, {part})" if part_of(quantity) else f"{quantity}({part})"
+
+
 def owner_of(name: str) -> str:
     """The check that a requirement belongs to, or ``profile``."""
     return name.partition("/")[0]

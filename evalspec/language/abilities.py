@@ -316,13 +316,14 @@ class MakesClient(Protocol):
 class GivesVariants(Protocol):
     """A language model whose question can be put in several ways, and answered several times at random."""
 
-    def otherwise(self, template: int, sample: int, order: int | None) -> LoadedModel:
+    def otherwise(self, template: int, sample: int, order: int, *, writes: bool = False) -> LoadedModel:
         """The same in memory, as it is asked with another template of its prompt, or for another sample.
 
         Args:
             template: Place in the prompt's list.
             sample: Number, from 0.
-            order: The only rotation in which options are shown; None: all that are asked for.
+            order: Rotation in which options are shown.
+            writes: Of one that chooses and writes: it writes.
         """
         ...
 

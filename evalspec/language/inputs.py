@@ -144,6 +144,10 @@ class Predictions:
         extracted_as: How these are compared; None: there are none.
         masses: ``classes`` of a model that chooses from options: shape (n,), probability that all of them together
             have; or None.
+        again: Further answers to the same rows, each as good as these: other samples, or other orders of options.
+        by_template: Answers by the other templates of the model's prompt, each with further ones of its own.
+        written: Texts that a model which chooses from options writes beside, with further ones of their own; or None.
+        asked: Answers to each row of the dataset, where all of them stand below each other; then ``n`` counts answers.
     """
 
     model: str
@@ -171,6 +175,10 @@ class Predictions:
     extracted: NDArray[np.object_] | None = None
     extracted_as: AnswerKind | None = None
     masses: NDArray[np.float64] | None = None
+    again: tuple[Predictions, ...] = ()
+    by_template: tuple[Predictions, ...] = ()
+    written: Predictions | None = None
+    asked: int = 1
 
     @property
     def task(self) -> Task:
@@ -382,16 +390,18 @@ class Variant:
     Args:
         template: Place in the list of texts of its prompt; the first is what ships.
         sample: Number of an answer that is drawn at random, from 0.
-        order: The only rotation in which options are shown; None: all that are asked for.
+        order: Rotation in which options are shown; the first is what ships.
+        writes: Of a model that chooses and writes: it writes.
     """
 
     template: int = 0
     sample: int = 0
-    order: int | None = None
+    order: int = 0
+    writes: bool = False
 
 
 FIRST = Variant()
-"""As every check asks."""
+"""What ships."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,12 +413,14 @@ class SentTexts:
         examples: Of each example the text in each place.
         answers: The answer of each example.
         places: Place: the column that feeds it.
+        lettered: Columns of lists that are shown as A. B. C.; other lists are shown line by line.
     """
 
     system: str | None
     examples: tuple[Mapping[str, str], ...]
     answers: tuple[str, ...]
     places: Mapping[str, str]
+    lettered: tuple[str, ...] = ()
 
 
 class Inputs(Protocol):

@@ -287,6 +287,11 @@ class Model(Part):
         return None
 
     @property
+    def writes_texts(self) -> bool:
+        """True of a language model that is told how to write an answer."""
+        return False
+
+    @property
     def samples(self) -> int:
         """Number of answers to each row that its fields ask for."""
         return 1
@@ -573,6 +578,8 @@ class CheckResult:
         evidence: (file in ``inputs.evidence``, what it holds).
         remedies: What would help to meet requirements, where the check knows it.
         blind: Metric, or ``metric(part)``: what an answer that never looks at the row would score, and which one.
+        by_template: Name of another template of the model's prompt: the result for it. What is required must hold for
+            each.
     """
 
     estimates: Mapping[str, Estimate | Fact | Parts | Measured]
@@ -588,6 +595,7 @@ class CheckResult:
     blind: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     invalid: str | None = None
     """Voids every measurement of the check."""
+    by_template: Mapping[str, CheckResult] = field(default_factory=dict)
 
 
 class Check(Part):
@@ -609,6 +617,10 @@ class Check(Part):
     """What it finds depends on the day of the run."""
     compares: ClassVar[bool] = False
     """All that it can require is about the model beside another one."""
+    each_template: ClassVar[bool] = False
+    """What it requires must hold for each template of its model's prompt."""
+    between_templates: ClassVar[tuple[str, ...]] = ()
+    """Metrics that are about several templates at once."""
     shows: ClassVar[tuple[Shows, ...]] = ()
     """What all of its metrics show to those who read its record and do not know it."""
 

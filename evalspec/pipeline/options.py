@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -39,7 +40,12 @@ class MultipleChoice(Part):
         description="letter: the probability of the option's letter as the first token. transformers also: the "
         "likelihood of the option's text, as a sum, by its bytes or tokens, or over its likelihood alone (pmi).",
     )
-    orders: int = Field(1, ge=1, le=26, description="Each row is asked in so many rotations of its options; averaged.")
+    orders: int = Field(
+        1,
+        ge=1,
+        le=26,
+        description="Each row is asked in so many rotations of its options; each is an answer, and the row a cluster.",
+    )
 
     def listed(self, options: Sequence[str]) -> str:
         """The options as the prompt shows them."""
@@ -47,8 +53,8 @@ class MultipleChoice(Part):
             return "\n".join(options)
         return "\n".join(f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=False))
 
-    def order_count(self, options: int) -> int:
-        """Rotations that are asked.
+    def check_orders(self, options: int) -> None:
+        """Stop where the options of a row can't be chosen from, or not be asked in so many rotations.
 
         Raises:
             InputError: A row has not two options, more than there are letters, or fewer than rotations.
@@ -60,7 +66,50 @@ class MultipleChoice(Part):
                 f"`orders: {self.orders}` asks for more rotations than the {options} options of a row have",
                 remedy=f"say orders: {options}",
             )
-        return self.orders
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceLayout:
+    """How an example shows options and the answer: as the question shows them, and as its answer is scored.
+
+    Args:
+        options: Of the model.
+        place: Place of the prompt that lists them.
+    """
+
+    options: MultipleChoice
+    place: str
+
+    def laid_out(self, rows: pa.Table, column: str, answer: str, dataset: str) -> pa.Table:
+        """The rows with texts in place of lists of options, and of answers.
+
+        Args:
+            rows: The examples.
+            column: Column that lists the options.
+            answer: Column with the letter, the place, or the text of the right one.
+            dataset: Where they come from, for sentences.
+
+        Raises:
+            InputError: A row lists no options, or its answer names none of them.
+        """
+        import pyarrow as pa
+
+        listed = rows.column(column).to_pylist()
+        if not all(isinstance(one, list) and one for one in listed):
+            raise InputError(f"the column {column!r} of {dataset!r} holds no list of options in a row that is shown")
+        lettered = as_letters(rows, answer, self.options.model_copy(update={"column": column}))
+        letters = lettered.column(answer).to_pylist()
+        if None in letters:
+            raise InputError(
+                f"row {letters.index(None)} of {dataset!r} has no {answer!r}, and is an example of the prompt",
+                remedy="fill it, or leave the row out with `where:`",
+            )
+        if self.options.score != "letter":
+            letters = [str(one[LETTERS.index(letter)]) for one, letter in zip(listed, letters, strict=True)]
+        laid = [self.options.listed([str(option) for option in one]) for one in listed]
+        for name, texts in ((column, laid), (answer, letters)):
+            rows = rows.set_column(rows.column_names.index(name), name, pa.array(texts, pa.string()))
+        return rows
 
 
 def rotated(options: Sequence[str], order: int) -> list[str]:
@@ -109,18 +158,15 @@ def letter_shares(tops: Mapping[str, float], count: int) -> tuple[NDArray[Any], 
     return shares / whole, whole
 
 
-def chosen_outputs(rows: Sequence[Sequence[tuple[NDArray[Any], float]]]) -> dict[str, NDArray[Any]]:
+def chosen_outputs(rows: Sequence[tuple[NDArray[Any], float]]) -> dict[str, NDArray[Any]]:
     """Outputs of some rows.
 
     Args:
-        rows: Of each row and each order the probabilities, shape (k,), and what the letters have together.
+        rows: Of each row the probabilities, shape (k,), and what the letters have together.
     """
     import numpy as np
 
-    return {
-        PROBABILITIES: np.array([np.mean([shares for shares, _ in orders], axis=0) for orders in rows]),
-        MASS: np.array([np.mean([mass for _, mass in orders]) for orders in rows]),
-    }
+    return {PROBABILITIES: np.array([shares for shares, _ in rows]), MASS: np.array([mass for _, mass in rows])}
 
 
 def as_letters(table: pa.Table, label: str, options: MultipleChoice) -> pa.Table:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
@@ -15,6 +15,9 @@ from evalspec.errors import InputError, Problem
 from evalspec.evidence.record import PROMPT
 from evalspec.language.parts import Access, Dataset, DatasetName, Part, ShownRows
 from evalspec.language.units import custom_error
+
+if TYPE_CHECKING:
+    from evalspec.pipeline.options import ChoiceLayout
 
 PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """A brace that stands for itself, a place for an input, or a brace that is neither."""
@@ -72,28 +75,34 @@ class Shots(Part):
             return dict.fromkeys(places, self.ask)
         return {place: (self.ask or {}).get(place, place) for place in places}
 
-    def examples(self, places: Sequence[str], access: Access) -> tuple[Shot, ...]:
+    def examples(self, places: Sequence[str], access: Access, choice: ChoiceLayout | None = None) -> tuple[Shot, ...]:
         """The rows.
 
         Args:
             places: Of the prompt.
             access: Where the dataset may be read from.
+            choice: How options are laid out and answered; None: there are none.
 
         Raises:
-            InputError: The dataset can't be read, has too few rows, lacks a column, or a cell is empty.
+            InputError: The dataset can't be read, has too few rows, lacks a column, or a cell is empty; an answer names
+                none of its row's options.
         """
         from evalspec.sources.reading.open import open_dataset
 
         if self._source is None:
             raise InputError(f"the examples of the prompt come from {self.dataset!r}, which is no dataset of the spec")
         columns = self.columns(places)
-        table = open_dataset(self._source, access, tuple(dict.fromkeys((*columns.values(), self.answer))))
+        listed = "" if choice is None else columns.get(choice.place, choice.options.column)
+        read = (*columns.values(), self.answer, *((listed,) if listed else ()))
+        table = open_dataset(self._source, access, tuple(dict.fromkeys(read)))
         if table.num_rows < self.rows:
             raise InputError(
                 f"the prompt shows {self.rows:,} examples and {self.dataset!r} has {table.num_rows:,} rows",
                 remedy=f"say rows: {table.num_rows}, or add some",
             )
         rows = table.slice(0, self.rows)
+        if choice is not None:
+            rows = choice.laid_out(rows, listed, self.answer, self.dataset)
         texts = {name: self._texts(name, rows.column(name).to_pylist()) for name in {*columns.values(), self.answer}}
         return tuple(
             Shot({place: texts[column][row] for place, column in columns.items()}, texts[self.answer][row])
@@ -114,8 +123,7 @@ class Prompt(Part):
     """Texts that a language model is sent about a row.
 
     ``{name}`` in a text is the input of that name; ``{{`` and ``}}`` are braces. Nothing in it is run.
-    Of several texts in ``user`` the first is what all checks ask; the others are templates beside it, which
-    ``template_gap`` of the check ``answers`` asks too.
+    Of several texts in ``user`` the first is what ships; what checks of the model require must hold for each of them.
     """
 
     system: Text | None = Field(None, description="System text; left out, there is none.")
@@ -178,8 +186,12 @@ class Prompt(Part):
         """The same, knowing the dataset of its examples."""
         return self if self.shots is None else self.model_copy(update={"shots": self.shots.bound(datasets)})
 
-    def with_examples(self, access: Access) -> Prompt:
+    def with_examples(self, access: Access, choice: ChoiceLayout | None = None) -> Prompt:
         """The same with the examples read.
+
+        Args:
+            access: Where they may be read from.
+            choice: How options are laid out and answered; None: there are none.
 
         Raises:
             InputError: As `Shots.examples`.
@@ -187,7 +199,7 @@ class Prompt(Part):
         if self.shots is None:
             return self
         copy = self.model_copy()
-        copy._examples = self.shots.examples(_places(self.templates), access)
+        copy._examples = self.shots.examples(_places(self.templates), access, choice)
         return copy
 
     def with_template(self, template: int) -> Prompt:
@@ -270,7 +282,8 @@ class Generate(Part):
         1,
         ge=1,
         le=100,
-        description="Answers to each row, for pass_at, pass_all, unlike; over 1 needs a temperature.",
+        description="Answers to each row: scores are means over all of them, and the row is the cluster; also for "
+        "pass_at, pass_all, unlike. Over 1 needs a temperature.",
     )
 
     @model_validator(mode="before")

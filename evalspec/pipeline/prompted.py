@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -13,7 +14,7 @@ from evalspec.language.inputs import SentTexts
 from evalspec.language.parts import Access, Dataset, OptionScore, ShownRows
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel
-from evalspec.pipeline.options import MultipleChoice
+from evalspec.pipeline.options import ChoiceLayout, MultipleChoice
 from evalspec.pipeline.prompt import Generate, Prompt
 
 
@@ -23,7 +24,9 @@ class PromptedModel(RuntimeModel):
     prompt: Prompt | None = Field(None, description="What is sent about a row.")
     generate: Generate | None = Field(None, description="How an answer is made.")
     options: MultipleChoice | None = Field(
-        None, description="Options to choose from: the answer is a probability for each."
+        None,
+        description="Options to choose from: the answer is a probability for each. With `generate` a text is written "
+        "beside, which is what is timed, and what `answers` looks at.",
     )
 
     @model_validator(mode="after")
@@ -46,9 +49,13 @@ class PromptedModel(RuntimeModel):
             return Problem(message, remedy="take one of them out")
         if options.score == "letter" and options.show == "none":
             return Problem("a letter is scored and none is shown", remedy="say `show: letters`, or `score: sum`")
-        if self.answer is not None or self.classes is not None:
-            name = "answer" if self.answer is not None else "classes"
-            return Problem(f"`{name}` and `options` exclude each other: options are the classes", remedy="keep one")
+        if self.classes is not None:
+            return Problem("`classes` and `options` exclude each other: options are the classes", remedy="keep one")
+        if self.answer is not None and self.generate is None:
+            remedy = "take it out, or add `generate:`, by which it writes a text beside"
+            return Problem(
+                "`answer` is where in a text the answer is, and a model with `options` writes none", remedy=remedy
+            )
         if self.outputs:
             return Problem("`outputs` of a model with `options` are probabilities", remedy="take it out")
         return None
@@ -86,7 +93,10 @@ class PromptedModel(RuntimeModel):
     @property
     def shown_rows(self) -> ShownRows | None:
         """Examples of its prompt."""
-        return None if self.prompt is None else self.prompt.shown_rows
+        shown = None if self.prompt is None else self.prompt.shown_rows
+        if shown is None or self.options is None or self.options.show != "none":
+            return shown
+        return replace(shown, columns=tuple(dict.fromkeys((*shown.columns, self.options.column))))
 
     @property
     def templates(self) -> int:
@@ -102,6 +112,11 @@ class PromptedModel(RuntimeModel):
     def chooses(self) -> OptionScore | None:
         """By what `options` says."""
         return None if self.options is None else self.options.score
+
+    @property
+    def writes_texts(self) -> bool:
+        """With `generate`."""
+        return self.generate is not None
 
     @property
     def samples(self) -> int:
@@ -127,7 +142,8 @@ class PromptedModel(RuntimeModel):
         """
         if self.prompt is None or self.prompt.shots is None:
             return self
-        return self.model_copy(update={"prompt": self.prompt.with_examples(access)})
+        choice = None if self.options is None else ChoiceLayout(self.options, self.options_input)
+        return self.model_copy(update={"prompt": self.prompt.with_examples(access, choice)})
 
     def sent_texts(self, access: Access) -> SentTexts | None:
         """Texts that it is sent with every row; None: it has no prompt.
@@ -141,7 +157,9 @@ class PromptedModel(RuntimeModel):
         fed = {place: self.inputs.get(place, place) for place in prompt.inputs}
         places = {place: column for place, column in fed.items() if isinstance(column, str)}
         shown = prompt.examples
-        return SentTexts(prompt.system, tuple(one.values for one in shown), tuple(one.answer for one in shown), places)
+        letters = (self.options.column,) if self.options is not None and self.options.show == "letters" else ()
+        examples, said = tuple(one.values for one in shown), tuple(one.answer for one in shown)
+        return SentTexts(prompt.system, examples, said, places, letters)
 
     def otherwise(self, template: int, sample: int) -> Self:
         """As it is asked with another of its templates, or for another sample.

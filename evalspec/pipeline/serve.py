@@ -180,7 +180,7 @@ class Served:
     def _with_answers(self, mapped: Mapped, first_row: int) -> Mapped:
         """The same, with the answer inside each text where the spec says where it is."""
         place = self.model.answer if isinstance(self.model, RuntimeModel) else None
-        if place is None:
+        if place is None or (mapped.texts is None and self.model.chooses is not None):
             return mapped
         if mapped.texts is None:
             raise InputError("`answer:` says where in a text the answer is, and the model gives no text")

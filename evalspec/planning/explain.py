@@ -20,6 +20,7 @@ from evalspec.language.requirement import Requirement
 from evalspec.loading.summary import doubts, profile_json, profile_lines
 from evalspec.planning.permissions import Permission
 from evalspec.planning.plan import Plan
+from evalspec.scoring.repeats import recorded
 from evalspec.stats.error_design import recorded_error, recorded_increase, recorded_largest
 from evalspec.stats.power import (
     Better,
@@ -392,6 +393,7 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         "",
     ]
     lines += _table(found)
+    lines += _repeats(before)
     ready = chance_of_ready(found)
     if ready is None and before is None:
         lines.append("chance of READY: not known before a first run")
@@ -404,6 +406,13 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         )
     lines += [f"not verified: {line}" for line in plan.spec.unverified]
     return lines
+
+
+def _repeats(before: Record | None) -> list[str]:
+    """Of each check whose rows were answered several times, whether more answers to each pay."""
+    done = () if before is None else before.checks
+    found = [(one.id, recorded(one.conditions)) for one in done]
+    return [f"{name}: {repeats.sentence}" for name, repeats in found if repeats is not None]
 
 
 BESIDE = 30

@@ -135,7 +135,7 @@ def graded(
     extracted = None if place is None else place.extracted(said.tolist(), 0)
     timed = replace(
         calm, n=len(asked), truth=calm.truth[asked], texts=said, extracted=extracted, clusters=None,
-        finish_reasons=None, tokens=None,
+        finish_reasons=None, tokens=None, again=(), by_template=(), written=None,
     )  # fmt: skip
     after = grader.row_scores(timed)
     if after is None:

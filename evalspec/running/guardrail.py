@@ -171,6 +171,8 @@ def compare(samples: list[Samples], path: Path) -> AnswerComparison:
     from evalspec.answers.file import compared_exactly, compared_numbers, read_answers
 
     judged = read_answers(path)
+    # Of a model that chooses and writes, what is timed is that it writes.
+    judged = judged.written or judged
     truth = compared_numbers(judged)
     differs, seen, failed = (np.zeros(judged.n, dtype=bool) for _ in range(3))
     for one in samples:

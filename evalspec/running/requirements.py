@@ -18,7 +18,7 @@ from evalspec.evidence.estimate import (
     Side,
 )
 from evalspec.evidence.metric import Metric
-from evalspec.evidence.names import AGAINST
+from evalspec.evidence.names import AGAINST, template_name, with_part
 from evalspec.evidence.reasons import BySurroundings, OnlyWorse, beginning, cause_of, gravest
 from evalspec.evidence.test import PartTest, Severity, Test
 from evalspec.evidence.units import from_unit, to_unit
@@ -103,7 +103,12 @@ def _write(
     check: Check, requirement: Requirement, severity: Severity, result: CheckResult, levels: SignificanceLevels
 ) -> Test:
     test = _start(check, requirement, severity)
-    estimate, test = _find(requirement, result, test, levels)
+    if result.by_template and requirement.metric not in check.between_templates:
+        estimate, test = _each_template(requirement, result, test, levels)
+        # What is missing of one template stands in the test.
+        result = CheckResult(estimates={})
+    else:
+        estimate, test = _find(requirement, result, test, levels)
     reason = _why_missing(requirement, result)
     if estimate is None:
         return _with(test, missing=test.missing or reason or _no_such_part(requirement, result))
@@ -155,6 +160,32 @@ def _find(
     if requirement.part is not None and measured is not None:
         return measured.parts.get(requirement.part), test
     return measured, test
+
+
+def _each_template(
+    requirement: Requirement, result: CheckResult, test: Test, levels: SignificanceLevels
+) -> tuple[Estimate | Fact | Parts | None, Test]:
+    """All templates together, as a requirement is about them: it holds where it holds for each."""
+    from evalspec.stats.conjunction import AllParts
+
+    against = "" if requirement.model is None else f"{AGAINST}{requirement.model}"
+    made: dict[str, tuple[Estimate | Fact, Test]] = {}
+    lost: dict[str, str] = {}
+    for name, one in {template_name(0): result, **result.by_template}.items():
+        estimate, told = _find(requirement, one, test, levels)
+        if estimate is None or isinstance(estimate, Parts):
+            why = told.missing or _why_missing(requirement, one) or _no_such_part(requirement, one)
+            lost[f"{requirement.metric}({name}){against}"] = why
+        else:
+            made[name] = estimate, told
+    parts = {
+        name: Measured(estimate, told.invalid, told.withhold, told.notes) for name, (estimate, told) in made.items()
+    }
+    whole, test = _all_of(Parts(parts), requirement, CheckResult(estimates={}, missing=lost), test, levels)
+    worst = made.get(whole.worst or "") if isinstance(whole, AllParts) else None
+    if worst is not None:
+        test = _with(test, candidate=worst[1].candidate, baseline=worst[1].baseline)
+    return whole, test
 
 
 def _of_parts(
@@ -392,7 +423,10 @@ def _with(test: Test, **changes: object) -> Test:
 
 
 def measured_values(check: Check, result: CheckResult) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Every value of a check, by metric or ``metric(part)``, in the metric's unit; and the units."""
+    """Every value of a check, by metric or ``metric(part)``, in the metric's unit; and the units.
+
+    Of other templates of a prompt than the first the template is a part.
+    """
     values: dict[str, float | None] = {}
     units: dict[str, str] = {}
     for metric in check.own_metrics:
@@ -400,6 +434,10 @@ def measured_values(check: Check, result: CheckResult) -> tuple[dict[str, float 
         for name, one in _named(metric, None if entry is None else Measured.of(entry).estimate):
             values[name] = _finite(one.value, metric.unit)
             units[name] = metric.unit
+    for template, other in result.by_template.items():
+        theirs, told = measured_values(check, other)
+        values |= {with_part(name, template): value for name, value in theirs.items()}
+        units |= {with_part(name, template): unit for name, unit in told.items()}
     return values, units
 
 

@@ -36,6 +36,7 @@ from evalspec.running.children.process import Child, Limits
 from evalspec.running.children.workers import note_read
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of
 from evalspec.running.journal.events import JournalEvents, ModelAnswered, otherwise
+from evalspec.sources.reading.footer import rows_in
 
 
 class Observer(Protocol):
@@ -308,9 +309,9 @@ class Subjects:
             return None
         make_folder(file.parent)
         shutil.copyfile(kept, file)
-        rows = self.datasets[dataset].rows
         kept_of = self.parts.models[model].kept_facts(self.parts.access)
         observed = {"framework": "answers of a blessed run", **kept_of}
+        rows = rows_in(file) or self.datasets[dataset].rows
         return {"observed": observed, "rows": rows, "read": {}, "digest": sha256_of(file)}
 
     def observe(self, model: str, observed: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from evalspec.errors import InputError, Problem
-from evalspec.language.parts import Access, OutputName
+from evalspec.language.parts import Access
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import usable_cpus
 from evalspec.pipeline.options import CHOSEN
@@ -22,14 +22,13 @@ from evalspec.runtimes.guards.observe import precision_of
 from evalspec.runtimes.torch import DTYPES, device_of
 from evalspec.runtimes.transformers_model.folder import hidden_code, parts_of, vocabulary
 from evalspec.runtimes.transformers_model.generation_defaults import defaults, end_tokens
+from evalspec.runtimes.transformers_model.stored_integers import load_integers, stored_as_integers
 
 if TYPE_CHECKING:
     from evalspec.evidence.frozen import Cell
     from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
 
 WEIGHT_AXES = 2
-OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason", "tokens": "tokens"}
-"""Of a model that is asked with a prompt."""
 
 
 class Transformers(PromptedModel):
@@ -39,7 +38,8 @@ class Transformers(PromptedModel):
     the times of its tokens are measured as those of a server that streams: one row after the other where it is timed,
     ``batch`` rows together for quality. The prompt goes through the tokenizer's own chat template; of what
     ``generation_config.json`` says only the tokens that end a text are used. Nothing is looked up on a hub. Weights
-    that are pickles, and folders that name code of their own (``auto_map``), need trust.
+    that are pickles, and folders that name code of their own (``auto_map``), need trust. Weights of 8 bits with a scale
+    a row beside them (``NAME`` and ``NAME_scale``) are computed in floats.
     """
 
     extra_name: ClassVar[str] = "transformers"
@@ -97,7 +97,8 @@ class Transformers(PromptedModel):
         if hidden is not None:
             need_trust(access, hidden)
         folder = access.path(self.path)
-        parts_of(folder, self.path)
+        weights = parts_of(folder, self.path)["weights"]
+        integers = stored_as_integers(folder, weights, self.path)
         os.environ["HF_HUB_OFFLINE"] = "1"
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -106,6 +107,7 @@ class Transformers(PromptedModel):
         from evalspec.runtimes.transformers_model.generation import Generator
         from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
         from evalspec.runtimes.transformers_model.prompts import beginning
+        from evalspec.runtimes.transformers_model.rows import OUTPUTS
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         threads = threads or usable_cpus()
@@ -114,13 +116,20 @@ class Transformers(PromptedModel):
         told = {"local_files_only": True, "trust_remote_code": access.trust}
         try:
             coder = AutoTokenizer.from_pretrained(str(folder), **told)
-            module = AutoModelForCausalLM.from_pretrained(
-                str(folder),
-                dtype="auto" if self.dtype is None else getattr(torch, DTYPES[self.dtype]),
-                attn_implementation=self.attention,
-                use_safetensors=None if access.trust else True,
-                **told,
-            )
+            dtype = None if self.dtype is None else getattr(torch, DTYPES[self.dtype])
+            if integers:
+                made = _of_configuration(folder, dtype or torch.float32, self.attention, told)
+                module = load_integers(folder, weights, integers, made, self.path)
+            else:
+                module = AutoModelForCausalLM.from_pretrained(
+                    str(folder),
+                    dtype=dtype or "auto",
+                    attn_implementation=self.attention,
+                    use_safetensors=None if access.trust else True,
+                    **told,
+                )
+        except InputError:
+            raise
         except Exception as error:
             raise InputError(
                 f"transformers can't load {self.path!r}: {type(error).__name__}: {first_line(error)}"
@@ -131,15 +140,15 @@ class Transformers(PromptedModel):
                 remedy="save it as tokenizer.json",
             )
         _same_tokens(self.path, module, coder)
-        module = module.eval().to(place)  # type: ignore[no-untyped-call]
+        module = module.eval().to(place)
         longest = getattr(module.config.get_text_config(), "max_position_embeddings", None)
         longest = longest if isinstance(longest, int) and longest > 0 else None
-        observed = _observed(self, module, coder, threads)
+        observed = _observed(self, module, coder, threads) | ({"weights_stored": "int8"} if integers else {})
         generator, prompt = None, self.with_examples(access).prompt
         if prompt is not None:
             first, twice = beginning(self.api, prompt, coder)
             observed |= {"first_ids": " ".join(map(str, first)), "begins_twice": twice, **prompt.facts()}
-        if self.generate is not None and self.options is None:
+        if self.generate is not None:
             ends = end_tokens(module, coder)
             observed |= {"streams": True, "end_tokens": " ".join(map(str, ends)), "defaults_not_used": defaults(module)}
             generator = Generator(module, coder, place, self.generate, ends, longest)
@@ -161,6 +170,17 @@ class Transformers(PromptedModel):
             prompt=prompt,
             generator=generator,
         )
+
+
+def _of_configuration(folder: Path, dtype: Any, attention: str | None, told: Mapping[str, Any]) -> Any:
+    """A module of a folder's configuration, with any weights."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(str(folder), **told)
+    trust = bool(told["trust_remote_code"])
+    return AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+        config, dtype=dtype, attn_implementation=attention, trust_remote_code=trust
+    )
 
 
 def _problem(model: Transformers) -> Problem | None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.answers.canonical import canonical
+from evalspec.answers.every import all_answers
 from evalspec.errors import InputError, InvalidError, NotRunError
+from evalspec.evidence.words import plural
 from evalspec.language.inputs import GIVES, Predictions, task_of
 
 if TYPE_CHECKING:
@@ -68,6 +70,8 @@ class Scored:
         options: ``text``: how texts are read.
         extracted: ``text``: shape (n,), the answer inside each text, None where there is none; None: it is all of it.
         queries: shape (n,), index of the list that each row is one of, or None.
+        asked: Answers to each row of the dataset (samples, orders of options), ``n / asked`` apart; a row here is an
+            answer, and its row of the dataset its cluster.
     """
 
     model: str
@@ -87,6 +91,7 @@ class Scored:
     options: TextOptions = TextOptions()
     queries: NDArray[np.int64] | None = None
     extracted: NDArray[np.object_] | None = None
+    asked: int = 1
 
     @property
     def task(self) -> Task:
@@ -95,8 +100,25 @@ class Scored:
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """Rows: answers that are scored."""
         return len(self.truth)
+
+    @property
+    def questions(self) -> int:
+        """Rows of the dataset."""
+        return self.n // self.asked
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Something of each row of the dataset as something of each answer, shape (n, ...).
+
+        Args:
+            values: shape (questions, ...).
+        """
+        return values if self.asked == 1 else np.concatenate([values] * self.asked)
+
+    def number(self, row: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Numbers of the rows of the dataset that answers are about."""
+        return row % max(self.questions, 1)
 
     @property
     def where(self) -> str:
@@ -104,10 +126,22 @@ class Scored:
         return f"dataset {self.dataset!r}"
 
     def rows(self, inside: NDArray[np.bool_] | NDArray[np.intp]) -> Scored:
-        """Only some rows.
+        """Only some rows of the dataset, with all answers to them.
 
         Args:
-            inside: shape (n,); or the numbers of the rows, rising, which is faster where they are few.
+            inside: shape (questions,); or the numbers of the rows, rising, which is faster where they are few.
+        """
+        if self.asked == 1:
+            return self.part(inside)
+        if inside.dtype == np.bool_:
+            return self.part(self.spread(inside))
+        return self.part(np.concatenate([inside + first for first in range(0, self.n, self.questions)]))
+
+    def part(self, inside: NDArray[np.bool_] | NDArray[np.intp]) -> Scored:
+        """Only some answers: of each row of the dataset all or none.
+
+        Args:
+            inside: shape (n,); or the numbers of the answers.
         """
         cut: dict[str, Any] = {}
         for name in BY_ROW:
@@ -269,7 +303,8 @@ def scored_answers(
     decision_threshold: float | None = None,
     options: TextOptions | None = None,
 ) -> Scored:
-    """As `scored`, of answers that are there."""
+    """As `scored`, of answers that are there; all that there are to each row."""
+    answers = all_answers(answers)
     truth = _admitted(answers)
     if answers.extracted_as is not None:
         _check_references(answers, answers.extracted_as)
@@ -284,6 +319,7 @@ def scored_answers(
         probabilities=answers.probabilities, values=answers.values, clusters=answers.clusters, positive=chosen,
         members=members, texts=answers.texts, masks=answers.masks, boxes=answers.boxes, true_boxes=answers.true_boxes,
         options=replace(options or TextOptions(), answer=answers.extracted_as), extracted=answers.extracted,
+        asked=answers.asked,
     )  # fmt: skip
 
 
@@ -332,8 +368,9 @@ def aligned(other: Scored, like: Scored) -> Scored:
 
     Raises:
         NotRunError: It answered other rows, gives something else, or has other classes, or answers inside texts that
-            are compared in another way.
+            are compared in another way; it was asked another number of times, and not once.
     """
+    other = as_often(other, like)
     if other.task != like.task:
         raise NotRunError(
             f"{like.model!r} and {other.model!r} can't be compared: "
@@ -350,6 +387,18 @@ def aligned(other: Scored, like: Scored) -> Scored:
             f"they answered other rows ({like.n} and {other.n})"
         )
     return replace(other, truth=like.truth, true_boxes=like.true_boxes, positive=like.positive)
+
+
+def as_often(other: Scored, like: Scored) -> Scored:
+    """The same, with as many answers to each row as ``like`` has: of a model that was asked once, its one answer."""
+    if other.asked == like.asked:
+        return other
+    if other.asked > 1:
+        raise NotRunError(
+            f"{like.model!r} gives {plural(like.asked, 'answer')} to each row and {other.model!r} {other.asked}: give "
+            "both the same `orders` and `samples`, or the other model one"
+        )
+    return replace(other.part(np.tile(np.arange(other.n), like.asked)), asked=like.asked, clusters=like.clusters)
 
 
 def _in_order(other: Scored, like: Scored) -> Scored:

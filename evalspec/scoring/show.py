@@ -127,10 +127,8 @@ def wrong_rows(inputs: Inputs, rows: Scored) -> Examples | None:
     worst, total = _worst(rows)
     if total == 0:
         return None
-    shown = worst.tolist()
-    examples = tuple(
-        _example(rows, row, inside) for row, inside in zip(shown, cells_of(inputs, rows.dataset, shown), strict=True)
-    )
+    cells = cells_of(inputs, rows.dataset, rows.number(worst).tolist())
+    examples = tuple(_example(rows, row, inside) for row, inside in zip(worst.tolist(), cells, strict=True))
     classes = rows.classes is not None
     return Examples(
         title="Wrong rows" if classes else "Rows furthest off",
@@ -201,14 +199,15 @@ def _worst(rows: Scored) -> tuple[NDArray[np.int64], int]:
 
 
 def _example(rows: Scored, row: int, cells: Mapping[str, Any]) -> Example:
-    fields: dict[str, Cell] = {"row": row}
+    number = int(rows.number(np.array(row)))
+    fields: dict[str, Cell] = {"row": number}
     if rows.classes is not None and rows.predicted is not None:
         fields |= {"true": rows.classes[int(rows.truth[row])], "predicted": rows.classes[int(rows.predicted[row])]}
         if rows.probabilities is not None:
             fields["probability"] = round(float(rows.probabilities[row, rows.predicted[row]]), 4)
     elif rows.values is not None:
         fields |= {"true": float(rows.truth[row]), "predicted": float(rows.values[row])}
-    return example(row, fields, cells)
+    return example(number, fields, cells)
 
 
 def example(row: int, fields: Mapping[str, Cell], cells: Mapping[str, Any]) -> Example:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from evalspec.answers.every import each_set
 from evalspec.language.defects import Defect, share_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class AnswersDefect(Defect):
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """Those of this model to this dataset, changed."""
         mine = (answers.model, answers.dataset) == (self.model, self.dataset)
-        return self.change(answers, inputs) if mine and answers.n else answers
+        return each_set(answers, lambda one: self.change(one, inputs)) if mine and answers.n else answers
 
     def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """The answers with the defect."""

@@ -163,18 +163,29 @@ def truncated(streams: Streams) -> NDArray[np.bool_]:
 
 
 def miscounted(samples: Sequence[Samples]) -> str | None:
-    """Why numbers of tokens are void, or None."""
-    streams = [one.streams for one in samples if one.streams is not None]
-    differ = np.concatenate([counts_differ(one) for one in streams] or [np.zeros(0, dtype=np.bool_)])
-    if not len(differ) or float(differ.mean()) <= DIFFERING:
+    """Why numbers of tokens are void, or None: of requests that failed, or have one count alone, nothing is known."""
+    pairs = [(one.streams, _counted_twice(one)) for one in samples if one.streams is not None]
+    both = np.concatenate([told for _, told in pairs] or [np.zeros(0, dtype=np.bool_)])
+    differ = np.concatenate([counts_differ(of) & told for of, told in pairs] or [both])
+    answers, sent = int(both.sum()), len(both)
+    if not answers or int(differ.sum()) <= DIFFERING * answers:
         return None
-    usage = np.concatenate([one.usage_tokens for one in streams])[differ]
-    counted = np.concatenate([one.counted_tokens for one in streams])[differ]
+    usage = np.concatenate([of.usage_tokens for of, _ in pairs])[differ]
+    counted = np.concatenate([of.counted_tokens for of, _ in pairs])[differ]
+    among = f"{answers:,} answers" if answers == sent else f"{answers:,} answers that both count, of {sent:,} requests,"
     return Reason(
-        f"the server counts other tokens than the tokenizer in {100 * float(differ.mean()):.1f} % of requests "
-        f"({int(usage.sum()):,} against {int(counted.sum()):,}), and at most {100 * DIFFERING:.0f} % may differ",
+        f"the server counts other tokens than the tokenizer in {int(differ.sum()):,} of {among} "
+        f"({int(usage.sum()):,} tokens against {int(counted.sum()):,}), and at most {100 * DIFFERING:.0f} % may differ",
         Cause.TOKEN_COUNTS,
     )
+
+
+def _counted_twice(samples: Samples) -> NDArray[np.bool_]:
+    """Answered requests that both the server and the tokenizer count, shape (q,)."""
+    of = samples.streams
+    assert of is not None
+    told: NDArray[np.bool_] = samples.ok & (of.usage_tokens != NOT_COUNTED) & (of.counted_tokens != NOT_COUNTED)
+    return told
 
 
 def without_times(values: Sequence[NDArray[np.float64]]) -> float:
@@ -194,13 +205,14 @@ def facts(samples: Sequence[Samples]) -> Mapping[str, float | None]:
     cached, prompt = (np.concatenate([getattr(one, name) for one in streams])
                       for name in ("cached_tokens", "prompt_tokens"))  # fmt: skip
     told = (cached != NOT_COUNTED) & (prompt > 0)
+    both = np.concatenate([_counted_twice(one) for one in samples if one.streams is not None])
     differ = np.concatenate([counts_differ(one) for one in streams])
     answered = np.concatenate([one.ok for one in samples if one.streams is not None])
     cut = np.concatenate([truncated(one) for one in streams])
     return {
         "tokens_per_piece": float(made[known].sum() / count[known].sum()) if known.any() else None,
         "cached_share": float(cached[told].sum() / prompt[told].sum()) if told.any() else None,
-        "token_counts_differ": float(differ.mean()) if len(differ) else None,
+        "token_counts_differ": float(differ[both].mean()) if both.any() else None,
         "truncated_share": float(cut[answered].mean()) if answered.any() else None,
     }
 

@@ -136,27 +136,94 @@ def test_streamed_or_whole_chat_or_plain(api: str, mode: str, serve: Callable[..
     assert decided(tale)["accuracy"][1] == pytest.approx(float(np.mean(KNOWS)))
 
 
+def letter(body: dict[str, Any]) -> str:
+    """Writes the letter that it takes."""
+    tops = honest(body)
+    return f"Answer: {max(tops, key=lambda token: tops[token]).strip()}"
+
+
+def babble(body: dict[str, Any]) -> str:
+    """Writes what no reader looks for."""
+    return "<|im_start|>user <|im_end|> <|im_start|>"
+
+
+WRITES = {"generate": {"max_tokens": 8}, "answer": {"pattern": "^Answer: ([A-D])$", "as": "letter"}}
+
+
 @pytest.mark.parametrize("colour", COLOURS)
 def test_l9_the_template_of_another_model(colour: Colour, serve: Callable[..., Playing], tmp_path: Path) -> None:
-    tale = exam(tmp_path)
-    tale.models["candidate"] = model(serve(choose=other_template if colour == "red" else honest))
+    """One model that chooses and writes: hardly a letter among its first tokens, no answer in its texts."""
+    red, tale = colour == "red", exam(tmp_path)
+    server = serve(choose=other_template if red else honest, say=babble if red else letter)
+    tale.models["candidate"] = model(server) | WRITES
     tale.ask("model", "quality", "right", "accuracy >= 60 %", dataset="exam")
-    tale.ask("model", "answers", "choice", "option_mass >= 50 %", dataset="exam")
+    tale.ask("model", "answers", "choice", "option_mass >= 50 %", "unparsed <= 5 %", "empty <= 2 %", dataset="exam")
     done = tale.run()
-    assert done.exit_code == (1 if colour == "red" else 0), done.output
+    assert done.exit_code == (1 if red else 0), done.output
     found = {name: status for name, (status, _) in decided(tale).items()}
-    assert found == ({"accuracy": "INVALID", "option_mass": "FAIL"} if colour == "red"
-                     else {"accuracy": "PASS", "option_mass": "PASS"})  # fmt: skip
+    assert found == (
+        {"accuracy": "INVALID", "option_mass": "FAIL", "unparsed": "FAIL", "empty": "PASS"} if red
+        else {"accuracy": "PASS", "option_mass": "PASS", "unparsed": "PASS", "empty": "PASS"}
+    )  # fmt: skip
+    again = command("verify", str(tale.folder / "run"))
+    assert again.exit_code == 0, again.output
+    if not red:
+        selftest = command("selftest", str(tale.folder / "evalspec.yaml"), "--run", str(tale.folder / "run"), "--json")
+        assert {one["name"]: one["answer"] for one in json.loads(selftest.output)["requirements"]} == dict.fromkeys(
+            ("right/accuracy", "choice/option_mass", "choice/unparsed", "choice/empty"), "red"
+        )
 
 
 @pytest.mark.parametrize("colour", COLOURS)
 def test_l22_always_the_first_place(colour: Colour, serve: Callable[..., Playing], tmp_path: Path) -> None:
-    tale = exam(tmp_path)
-    tale.models["candidate"] = model(serve(choose=always_a if colour == "red" else honest), orders=4)
-    tale.ask("model", "answers", "choice", "order_flips <= 10 %", dataset="exam")
+    """Of a test of which 40 % are A a model that always says A has 40 %, all of the A, and is right in no other row."""
+    red, orders = colour == "red", 4
+    often_a = np.where(np.arange(ROWS) < 0.4 * ROWS, 0, 1 + np.arange(ROWS) % 3)
+    tale = Tale(tmp_path, "first")
+    columns = {"question": [f"Question {row} of the exam" for row in range(ROWS)],
+               "choices": [[f"option {k}" for k in range(OPTIONS)]] * ROWS, "right": often_a}  # fmt: skip
+    tale.rows("exam", columns, label="right")
+
+    def knows(body: dict[str, Any]) -> dict[str, float]:
+        row, shown = asked(body)
+        return {letter: 0.91 if one == often_a[row] else 0.03 for letter, one in zip("ABCD", shown, strict=True)}
+
+    tale.models["candidate"] = model(serve(choose=always_a if red else knows), orders=orders)
+    tale.ask("model", "quality", "right", "accuracy >= 60 %", "recall(A) >= 60 %", dataset="exam")
+    tale.ask("model", "calibration", "sure", "ece <= 0.2", dataset="exam")
+    tale.ask("model", "answers", "choice", "order_flips <= 10 %", "worst_order >= 50 %", dataset="exam")
     done = tale.run()
-    assert done.exit_code == (1 if colour == "red" else 0), done.output
-    assert decided(tale)["order_flips"] == (("FAIL", 100.0) if colour == "red" else ("PASS", 0.0))
+    assert done.exit_code == (1 if red else 0), done.output
+    found = decided(tale)
+    assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(
+        ("accuracy", "recall", "ece", "order_flips", "worst_order"), "FAIL" if red else "PASS"
+    )
+    if red:
+        # Each order has another place first, so that each option is taken once in four orders.
+        assert found["accuracy"][1] == found["recall"][1] == pytest.approx(0.25)
+        assert found["order_flips"][1] == pytest.approx(100.0)
+        assert found["worst_order"][1] == pytest.approx(0.2, abs=0.01)
+        assert (
+            "accuracy 0.25 is not better than the 0.4 of answering always the most frequent class"
+            in (tale.folder / "run" / "record.json").read_text()
+        )
+
+
+def test_a_habit_that_all_orders_together_hide(serve: Callable[..., Playing], tmp_path: Path) -> None:
+    """The first place, but a little more for the right option: the mean of all orders would be right in each row."""
+
+    def leans(body: dict[str, Any]) -> dict[str, float]:
+        row, shown = asked(body)
+        return {letter: 0.1 + 0.5 * (letter == "A") + 0.1 * (one == RIGHT[row])
+                for letter, one in zip("ABCD", shown, strict=True)}  # fmt: skip
+
+    tale = exam(tmp_path)
+    tale.models["candidate"] = model(serve(choose=leans), orders=4)
+    tale.ask("model", "quality", "right", "accuracy >= 60 %", dataset="exam")
+    tale.ask("model", "calibration", "sure", "ece <= 0.15", dataset="exam")
+    done = tale.run()
+    assert done.exit_code == 1, done.output
+    assert decided(tale) == {"accuracy": ("FAIL", pytest.approx(0.25)), "ece": ("FAIL", pytest.approx(0.525))}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +256,7 @@ def test_l23_options_that_nobody_scored(
         ),
         ({"options": {"column": "choices", "score": "sum"}}, "`score: sum` needs the likelihood of a text"),
         ({"options": {"column": "choices", "show": "none"}}, "`show: none`, and `prompt` has a place for 'choices'"),
-        ({"answer": {"after": "#", "as": "letter"}}, "`answer` and `options` exclude each other"),
+        ({"answer": {"after": "#", "as": "letter"}}, "a model with `options` writes none"),
         ({"prompt": {"user": "{questoin}\n{choices}"}}, "exam has no column 'questoin'"),
     ],
 )

@@ -73,7 +73,13 @@ def test_what_holds_for_one_wording_holds_for_the_others(colour: Colour, server:
     tale.ask("model", "quality", "right", "exact_match >= 95 %", dataset="test")
     done = tale.run()
     assert done.exit_code == (1 if colour == "red" else 0), done.output
-    gap = decided(tale)["template_gap"]
+    found = decided(tale)
+    # The wording that ships is right in every row; what is claimed must hold for the other one too.
+    assert found["exact_match"]["status"] == ("FAIL" if colour == "red" else "PASS")
+    assert [part["value"] for part in found["exact_match"]["parts"]] == [
+        1.0, pytest.approx(1.0 - 38 / 300 if colour == "red" else 1.0)
+    ]  # fmt: skip
+    gap = found["template_gap"]
     assert gap["status"] == ("FAIL" if colour == "red" else "PASS")
     # 38 of 300 rows are divisible by 8.
     assert gap["value"] == pytest.approx(100 * 38 / 300 if colour == "red" else 0.0)
@@ -91,13 +97,14 @@ def test_samples_that_disagree_are_counted(colour: Colour, server: Playing, tmp_
     generate = {"temperature": 0.8, "samples": 4, "seed": 5}
     tale = story(tmp_path, chat(server, "Guess." if colour == "red" else "Be exact.", generate=generate))
     tale.ask("model", "answers", "draws", "unlike <= 10 %", dataset="test")
-    tale.ask("model", "quality", "right", "pass_at(4) >= 90 %", "pass_all(4) >= 90 %", dataset="test")
+    tale.ask("model", "quality", "right", "pass_at(4) >= 90 %", "pass_all(4) >= 90 %", "exact_match >= 90 %",
+             dataset="test")  # fmt: skip
     done = tale.run()
     assert done.exit_code == (1 if colour == "red" else 0), done.output
     found = decided(tale)
     assert {name: one["status"] for name, one in found.items()} == (
-        {"unlike": "FAIL", "pass_at": "PASS", "pass_all": "FAIL"} if colour == "red"
-        else {"unlike": "PASS", "pass_at": "PASS", "pass_all": "PASS"}
+        {"unlike": "FAIL", "pass_at": "PASS", "pass_all": "FAIL", "exact_match": "FAIL"} if colour == "red"
+        else {"unlike": "PASS", "pass_at": "PASS", "pass_all": "PASS", "exact_match": "PASS"}
     )  # fmt: skip
     if colour == "red":
         wrong = [sum(zlib.crc32(f"{5 + k} {row}".encode()) % 3 == 0 for k in range(4)) for row in range(ROWS)]
@@ -105,6 +112,9 @@ def test_samples_that_disagree_are_counted(colour: Colour, server: Playing, tmp_
         assert found["pass_all"]["value"] == pytest.approx(sum(one == 0 for one in wrong) / ROWS)
         assert found["pass_at"]["value"] == pytest.approx(sum(one < 4 for one in wrong) / ROWS)
         assert found["pass_at"]["n"] == ROWS
+        assert found["exact_match"]["value"] == pytest.approx(1.0 - sum(wrong) / (4 * ROWS))
+        plan = command("plan", str(tale.folder / "evalspec.yaml"), "--record", str(tale.folder / "run"))
+        assert "right: each row was answered 4 times" in plan.output, plan.output
 
 
 @pytest.mark.parametrize(

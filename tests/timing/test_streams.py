@@ -71,10 +71,23 @@ def test_the_smaller_of_two_counts_is_taken_and_counts_that_differ_void() -> Non
     # The second differs by the one token of the end, which usage counts.
     assert timing_streams.counts_differ(of).tolist() == [True, False]
     reason = timing_streams.miscounted([samples(of)])
-    assert reason is not None and "17 against 8" not in reason and "12 against 4" in reason
+    assert reason is not None and "in 1 of 2 answers (12 tokens against 4)" in reason
     hidden = replace(of, reasoning_tokens=np.array([8, NOT_COUNTED]))
     assert timing_streams.miscounted([samples(hidden)]) is None
     assert token_times.void("ttft_p90", [samples(of)], [np.ones(2, dtype=bool)]) is None
+
+
+def test_failed_requests_do_not_dilute_counts_that_differ() -> None:
+    """Two of 100 answers differ, over 1 %; of all 300 requests, of which two thirds failed, it would be under 1 %."""
+    usage = [12, 12, *[4] * 98, *[NOT_COUNTED] * 200]
+    of = streams(*([[10, 20, 30, 40]] * 300), usage=usage, counted=[4] * 100 + [NOT_COUNTED] * 200)
+    ok = np.arange(300) < 100
+    reason = timing_streams.miscounted([samples(of, ok=ok)])
+    assert (
+        reason is not None and "in 2 of 100 answers that both count, of 300 requests, (24 tokens against 8)" in reason
+    )
+    assert timing_streams.facts([samples(of, ok=ok)])["token_counts_differ"] == 0.02
+    assert timing_streams.miscounted([samples(of, ok=np.zeros(300, dtype=bool))]) is None
 
 
 def test_answers_of_one_piece_void_the_time_by_token_when_they_are_many() -> None:

@@ -17,8 +17,8 @@ from evalspec.running.children.child import Handler
 from evalspec.running.children.inputs import RunInputs
 from evalspec.running.children.jobs import CheckJob, probes_file, samples_file
 from evalspec.running.children.messages import Message, Progress
-from evalspec.running.children.results import checked
 from evalspec.running.children.scans import Scans
+from evalspec.running.children.templates import over_templates
 from evalspec.running.describe import declaration_of, words
 from evalspec.running.files import sha256_of
 from evalspec.running.graded_answers import GradedAnswers, graded
@@ -88,7 +88,7 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | 
 
 def check_on(job: CheckJob, inputs: RunInputs) -> CheckResult:
     """As `run_check`, on inputs that are there."""
-    result, timing = checked(job.check, job.check.run(inputs)), inputs.timing
+    result, timing = over_templates(job.check, inputs), inputs.timing
     told = (*inputs.equal_rows.lines(), *_begun_twice(job.check.model, inputs.model_facts()))
     result = replace(result, notes=(*result.notes, *told), weakens=(*result.weakens, *told))
     grades = _grades(job, inputs)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from evalspec.sources.reading.copies import Copies
 
 
+Measurement = TypeVar("Measurement")
 DRAFT_WARMUP = 4
 
 
@@ -57,6 +58,19 @@ class RunInputs:
         self._scans = Scans() if scans is None else scans
         self.equal_rows = EqualRows(job.parts, self._tables, job.repeating)
         self.rng = np.random.default_rng(job.seed)
+        self.template = 0
+        """Template of the prompts whose answers `predictions` gives."""
+        self._once: dict[str, Any] | None = None
+
+    def ask_by(self, template: int) -> None:
+        """Give the answers by another template of the prompts; what does not depend on it is measured once.
+
+        Args:
+            template: Its place in the list.
+        """
+        self.template = template
+        self._once = {} if self._once is None else self._once
+        self.rng = np.random.default_rng(self._job.seed)
 
     @property
     def confidence(self) -> float:
@@ -176,12 +190,15 @@ class RunInputs:
         Raises:
             InputError: Labels don't fit the model's classes.
         """
+        from evalspec.answers.every import of_template, with_clusters
+
         model = model or self._job.check.model
         path = Path(self._job.predictions[predictions_key(dataset, model)])
         told = self.read_predictions(path, dataset, model)
-        if self._job.draft:
-            return told
-        return replace(told, clusters=self.equal_rows.clusters(dataset, told.clusters))
+        if not self._job.draft:
+            clusters = self.equal_rows.clusters(dataset, told.clusters)
+            told = with_clusters(told, clusters)
+        return of_template(told, self.template)
 
     def answer_place(self, model: str) -> AnswerPlace | None:
         """Where in a text of a model the answer is; None: the text is the answer."""
@@ -247,6 +264,14 @@ class RunInputs:
         """Answers beside the truth of their rows."""
         from evalspec.answers.from_labels import true_answers, unnamed_labels
 
+        if answers.again or answers.by_template or answers.written is not None:
+            told = [
+                tuple(self._told(one, table, dataset, model) for one in several)
+                for several in (answers.again, answers.by_template)
+            ]
+            first = self._told(replace(answers, again=(), by_template=(), written=None), table, dataset, model)
+            written = None if answers.written is None else self._told(answers.written, table, dataset, model)
+            return replace(first, again=told[0], by_template=told[1], written=written)
         if answers.n != table.num_rows:
             raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which has {table.num_rows:,} now")
         label = self.label(dataset)
@@ -331,7 +356,11 @@ class RunInputs:
     def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
         """Samples of A B B A blocks in pairs of fresh processes."""
         asked, model = self._drafted(schedule), self._job.check.model
-        return self.timing.measure_paired(asked, dataset, model, baseline, self._progress)
+
+        def paired() -> tuple[list[Samples], list[Samples]]:
+            return self.timing.measure_paired(asked, dataset, model, baseline, self._progress)
+
+        return self._measured_once(repr(("paired", asked, dataset, baseline)), paired)
 
     def probe(
         self,
@@ -345,7 +374,20 @@ class RunInputs:
     ) -> list[Probe]:
         """Findings of fresh processes, one after the other."""
         name = model or self._job.check.model
-        return self.timing.probe(probe, dataset, name, processes, options or {}, telemetry_s, self._progress)
+
+        def probed() -> list[Probe]:
+            return self.timing.probe(probe, dataset, name, processes, options or {}, telemetry_s, self._progress)
+
+        return self._measured_once(repr(("probe", probe, dataset, name, processes, options)), probed)
+
+    def _measured_once(self, asked: str, measure: Callable[[], Measurement]) -> Measurement:
+        """Measurement of the first template that asks for it, where there are several."""
+        if self._once is None:
+            return measure()
+        if asked not in self._once:
+            self._once[asked] = measure()
+        kept: Measurement = self._once[asked]
+        return kept
 
     def model_facts(self, model: str | None = None) -> Cells:
         """Known facts about a model."""

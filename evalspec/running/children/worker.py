@@ -14,6 +14,7 @@ from evalspec.language.abilities import AsksAgain, GivesVariants
 from evalspec.language.inputs import FIRST, Schedule, Variant
 from evalspec.language.likelihoods import GivesLikelihoods, Windows
 from evalspec.running.children.child import Handler
+from evalspec.running.children.every_answer import with_others
 from evalspec.running.children.jobs import WorkerJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.tables import Tables
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from evalspec.answers.file import Answers
     from evalspec.language.parts import Access, LoadedModel, Model
     from evalspec.measure.session import Session
     from evalspec.pipeline.code_files import CodeFiles
@@ -102,7 +104,7 @@ class _Worker:
             digests[str(path)] = file_digest(path)
         return {"read": {shown_path(Path(path), access): digest for path, digest in digests.items()}}
 
-    def _serve(self, dataset: str, variant: Variant = FIRST) -> Served:
+    def _serve(self, dataset: str, variant: Variant = FIRST, *, patient: bool | None = None) -> Served:
         from evalspec.pipeline.serve import Served
 
         if (dataset, variant) not in self.served:
@@ -110,35 +112,46 @@ class _Worker:
             if variant != FIRST:
                 if not isinstance(loaded, GivesVariants):
                     raise NotRunError(f"a model of kind {self.model.kind} has one way to be asked")
-                loaded = loaded.otherwise(variant.template, variant.sample, variant.order)
+                loaded = loaded.otherwise(variant.template, variant.sample, variant.order, writes=variant.writes)
             with self._code_runs():
                 self.served[dataset, variant] = Served(self.model, loaded, self.job.parts.access, facts)
-        return self.served[dataset, variant]
+        served = self.served[dataset, variant]
+        if patient is not None and isinstance(served.loaded, AsksAgain):
+            served.loaded.patient = patient
+        return served
 
     def _rows(self, dataset: str) -> ServedRows:
         table = self.tables.get(dataset)
+        # A model that chooses and writes is timed while it writes.
+        beside = self.model.chooses is not None and self.model.writes_texts
         with self._code_runs():
-            return self._serve(dataset).rows(table)
+            return self._serve(dataset, Variant(writes=True) if beside else FIRST).rows(table)
 
     def _predict(self, question: Message, progress: Progress) -> Message:
-        from evalspec.answers.file import write_answers
+        from evalspec.answers.file import count, write_answers
 
         dataset = str(question["dataset"])
         table = read_rows(Path(question["table"])) if "table" in question else self.tables.get(dataset)
         if "rows" in question:
             table = _spread(table, int(question["rows"]))
-        served = self._serve(dataset, Variant(**question.get("variant", {})))
-        if isinstance(served.loaded, AsksAgain):
-            served.loaded.patient = bool(question.get("patient"))
+        patient = bool(question.get("patient"))
+        served = self._serve(dataset, Variant(**question.get("variant", {})), patient=patient)
         progress(0.0, float(len(table)), f"{len(table):,} rows")
+
+        def ask(variant: Variant, what: str) -> Answers:
+            progress(0.0, float(len(table)), f"{len(table):,} rows, {what}")
+            return self._serve(dataset, variant, patient=patient).predict_all(table)
+
         with self._code_runs():
             answers = served.predict_all(table)
             if question.get("again"):
                 answers = replace(answers, details={**answers.details, **served.again(table, answers)})
+            if "table" not in question and "rows" not in question:
+                answers = with_others(answers, self.model, ask)
         if "rows_digest" in question:
             answers = replace(answers, details={**answers.details, "rows_digest": question["rows_digest"]})
         write_answers(answers, Path(question["out"]))
-        return {"rows": answers.n, "observed": dict(served.loaded.observed) | dict(answers.details)}
+        return {"rows": count(answers), "observed": dict(served.loaded.observed) | dict(answers.details)}
 
     def _likelihoods(self, question: Message, progress: Progress) -> Message:
         from evalspec.running.children.likelihoods import write_likelihoods

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalspec.errors import InputError
+from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import ANSWERED, BROKE, CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OUTCOMES
 from evalspec.language.streams import FINISHES, NOT_COUNTED
@@ -61,8 +61,12 @@ class LoadedHttp(Loaded):
     """As `evalspec.language.abilities.AsksAgain`."""
     names: tuple[str, ...] = ()
     """OpenAI: the models that the server lists."""
-    order: int | None = None
-    """OpenAI: the only rotation in which options are shown; None: all that are asked for."""
+    order: int = 0
+    """OpenAI: rotation in which options are shown."""
+    writes: bool = False
+    """OpenAI, with options: it is asked for a text."""
+    choices: int = 0
+    """OpenAI: options of each row."""
     count: Callable[[str], int] | None = None
     """OpenAI: tokens of a text; None: nobody counts."""
 
@@ -76,10 +80,8 @@ class LoadedHttp(Loaded):
             HttpError: There is no answer, or none that can be used.
         """
         rows = len(next(iter(inputs.values())))
-        if self.model.options is not None and self.model.options.score != "letter":
-            return self._by_text(self.model.options, inputs)
-        if self.model.options is not None:
-            return self._chosen(self.model.options, inputs)
+        if self.model.options is not None and self._by_texts:
+            return self._scored(self.model.options, inputs)
         return self._again(self.request(inputs), lambda reply: self._decoded(reply, rows))
 
     def _again(self, request: bytes, read: Callable[[Reply], Read]) -> Read:
@@ -97,40 +99,59 @@ class LoadedHttp(Loaded):
                 time.sleep(min(error.again_after_s or 0.0, LONGEST_WAIT_S))
         return read(self.ask(request))
 
-    def _chosen(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Probabilities of the options of one row, over its orders."""
+    def _turned(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+        """The inputs of one row, its options as the prompt shows them.
+
+        Raises:
+            InputError: They can't be chosen from.
+        """
         listed = [str(one) for one in inputs[self.model.options_input].reshape(-1).tolist()]
-        orders = range(options.order_count(len(listed))) if self.order is None else (self.order,)
+        options.check_orders(len(listed))
+        self.choices = len(listed)
+        return {**inputs, self.model.options_input: options.listed(rotated(listed, self.order))}
 
-        def asked(order: int) -> tuple[NDArray[Any], float]:
-            shown = {**inputs, self.model.options_input: options.listed(rotated(listed, order))}
-            request = self._bytes(self._body(shown, ""))
-            tops = self._again(request, lambda reply: openai.first_tokens(reply, self.model.hidden))
-            shares, mass = letter_shares(tops, len(listed))
-            return brought_back(shares, order), mass
+    def _chosen(self, reply: Reply) -> dict[str, NDArray[Any]]:
+        """Probabilities of the options of one row.
 
-        return chosen_outputs([[asked(order) for order in orders]])
+        Raises:
+            HttpError: The answer holds an error, tells no probabilities, or not those of all letters.
+        """
+        tops = openai.first_tokens(reply, self.model.hidden)
+        try:
+            shares, mass = letter_shares(tops, self.choices)
+        except InputError as error:
+            raise HttpError(NOT_UNDERSTOOD, error.problem.message, remedy=error.problem.remedy) from error
+        return chosen_outputs([(brought_back(shares, self.order), mass)])
 
-    def _by_text(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    @property
+    def _by_texts(self) -> bool:
+        """Options are scored by the likelihoods of their texts, each by a request of its own."""
+        return self.scores_options and self.model.options is not None and self.model.options.score != "letter"
+
+    def _scored(self, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Probabilities of the options of one row, by the likelihoods of their texts."""
         prompt = self.model.prompt
         assert prompt is not None
         listed = [str(one) for one in inputs[self.model.options_input].reshape(-1).tolist()]
-        others = {name: _text(name, one) for name, one in inputs.items() if name != self.model.options_input}
+        values = {name: _text(name, one) for name, one in inputs.items() if name != self.model.options_input}
+        values[self.model.options_input] = self._turned(options, inputs)[self.model.options_input]
 
         def ask(text: str) -> option_texts.EchoedPrompt:
             request = self._bytes(option_texts.body(self.model.model_name, text))
             return self._again(request, lambda reply: option_texts.EchoedPrompt(reply, self.model.hidden))
 
-        shares = []
-        for order in range(options.order_count(len(listed))) if self.order is None else (self.order,):
-            values = others | {self.model.options_input: options.listed(rotated(listed, order))}
-            shares.append(option_texts.scored(options, prompt, values, listed, order, ask))
-        return option_texts.outputs(shares)
+        # A sum of likelihoods of texts says nothing of how likely it is that one of them comes: all of it counts.
+        return chosen_outputs([(option_texts.scored(options, prompt, values, listed, self.order, ask), 1.0)])
 
-    def otherwise(self, template: int, sample: int, order: int | None) -> LoadedHttp:
+    def otherwise(self, template: int, sample: int, order: int, *, writes: bool = False) -> LoadedHttp:
         """As `evalspec.language.abilities.GivesVariants`."""
-        return replace(self, model=self.model.otherwise(template, sample), order=order)
+        other = replace(self, model=self.model.otherwise(template, sample), order=order, writes=writes)
+        return replace(other, output_names=tuple(OUTPUTS), default_outputs=OUTPUTS) if writes else other
+
+    @property
+    def scores_options(self) -> bool:
+        """Its answers are probabilities of options."""
+        return self.model.options is not None and not self.writes
 
     def _decoded(self, reply: Reply, rows: int) -> dict[str, NDArray[Any]]:
         try:
@@ -151,6 +172,8 @@ class LoadedHttp(Loaded):
             HttpError: An input that the protocol can't carry.
         """
         model = self.model
+        if model.options is not None:
+            inputs = self._turned(model.options, inputs)
         if model.protocol == "openai":
             return self._bytes(self._body(inputs, salt))
         if model.protocol == "json":
@@ -169,7 +192,7 @@ class LoadedHttp(Loaded):
         model = self.model
         assert model.prompt is not None
         values = {name: one if isinstance(one, str) else _text(name, one) for name, one in inputs.items()}
-        if model.options is not None:
+        if self.scores_options:
             fields = openai.first_token(model.api, TOP)
         else:
             assert model.generate is not None
@@ -201,6 +224,8 @@ class LoadedHttp(Loaded):
         Raises:
             HttpError: It has none, or they are of another shape.
         """
+        if self.scores_options:
+            return self._chosen(reply)
         if self.model.protocol == "openai":
             return outputs_of(self.streamed(reply))
         if self.model.protocol == "json":
@@ -228,10 +253,13 @@ class LoadedHttp(Loaded):
 
     def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> RemoteRows | None:
         """As `evalspec.language.abilities.MakesClient`."""
-        if self.model.options is not None:
-            return None
         from evalspec.runtimes.http_client.rows import RemoteRows
 
+        if self._by_texts:
+            raise NotRunError(
+                "options are scored by their texts, a request for each, so no single query can be timed: take "
+                "`score: letter` for what is timed"
+            )
         return RemoteRows(served, dict(arrays), self)
 
     def recover(
@@ -319,7 +347,7 @@ def _observed(model: ServerFields, server: Mapping[str, Any], metadata: Mapping[
     if metadata.get("platform"):
         facts["platform"] = model.hidden.text(str(metadata["platform"]))[:SAID]
     if model.protocol == "openai":
-        facts |= {"prefix": model.prefix, "streams": model.options is None}
+        facts |= {"prefix": model.prefix, "streams": model.options is None or model.generate is not None}
         facts |= {} if model.prompt is None else model.prompt.facts()
     versions = metadata.get("versions")
     if isinstance(versions, list) and versions:

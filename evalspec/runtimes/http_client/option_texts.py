@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from evalspec.language.inputs import NOT_UNDERSTOOD
-from evalspec.pipeline.options import MASS, PROBABILITIES, MultipleChoice, brought_back, rotated
+from evalspec.pipeline.options import MultipleChoice, brought_back, rotated
 from evalspec.runtimes.http_client.openai import refuse_error
 from evalspec.runtimes.http_client.wire import HttpError, Reply, parse_json
 
@@ -119,13 +119,3 @@ def scored(
         found.append(total / divisor)
     likely = np.exp(np.array(found) - max(found))
     return brought_back(likely / likely.sum(), order)
-
-
-def outputs(shares: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Outputs of one row: the mean over its orders.
-
-    A sum of likelihoods of texts says nothing of how likely it is that one of them comes: all of it counts.
-    """
-    import numpy as np
-
-    return {PROBABILITIES: np.mean(shares, axis=0)[None], MASS: np.ones(1)}

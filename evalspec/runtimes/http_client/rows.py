@@ -87,7 +87,9 @@ class RemoteRows(ServedRows):
         self._busy: Busy | None = None
         self._ranges: dict[str, tuple[float, float]] | None = None
         self._salted = salted
-        self.streams = loaded.model.protocol == "openai"
+        self.prompted = loaded.model.protocol == "openai"
+        """Asked with a text, which a word of its own makes another one."""
+        self.streams = self.prompted and not loaded.scores_options
         """As `evalspec.measure.servable.Streaming`."""
         self.waits = "server"
 
@@ -105,7 +107,7 @@ class RemoteRows(ServedRows):
     def altered(self, rows: NDArray[np.int64], rng: np.random.Generator) -> Query | None:
         """As `evalspec.measure.servable.Alters`: rows that the server has never been asked about. Not timed."""
         ready = self.served.ready(self.raw(rows))
-        if self.streams:
+        if self.prompted:
             return self._query(ready, salt=True)
         if self._ranges is None:
             self._ranges = ranges(self.served.ready(self.raw(np.arange(min(self.n, AT_ONCE)))))

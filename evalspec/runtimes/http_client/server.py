@@ -154,6 +154,11 @@ class Server(Protocol):
     pools: list[ConnectionPool]
     fixed_batch: int | None
 
+    @property
+    def scores_options(self) -> bool:
+        """Its answers are probabilities of options."""
+        ...
+
     def request(self, inputs: Mapping[str, NDArray[Any]], salt: str = "") -> bytes:
         """The bytes that ask about one batch."""
         ...

@@ -39,7 +39,7 @@ class LanguageScores(Protocol):
     batch: int
     longest: int | None
     options_input: str
-    order: int | None
+    order: int
 
     def scores(self, seen: NDArray[np.int64]) -> Any:
         """Logarithms of the likelihoods of all next tokens, shape (k, t, vocabulary)."""
@@ -49,7 +49,7 @@ class LanguageScores(Protocol):
 def chosen(
     model: LanguageScores, prompt: Prompt, options: MultipleChoice, inputs: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
-    """Probabilities of the options of some rows, over their orders.
+    """Probabilities of the options of some rows, in the order in which they are shown.
 
     Args:
         model: Gives likelihoods.
@@ -62,23 +62,37 @@ def chosen(
     """
     listed = [[str(one) for one in row] for row in inputs[model.options_input].tolist()]
     count = len(listed[0])
-    orders = range(options.order_count(count)) if model.order is None else (model.order,)
+    options.check_orders(count)
     others = {name: array for name, array in inputs.items() if name != model.options_input}
     values = row_values(others) if others else [{} for _ in listed]
-    rows: list[list[tuple[NDArray[Any], float]]] = [[] for _ in listed]
-    for order in orders:
-        turned = [rotated(one, order) for one in listed]
-        asked = [
-            one | {model.options_input: options.listed(choices)} for one, choices in zip(values, turned, strict=True)
-        ]
-        scored = (
-            _by_letter(model, prompt, asked, count)
-            if options.score == "letter"
-            else _by_text(model, prompt, options, asked, turned)
-        )
-        for row, (shares, mass) in enumerate(scored):
-            rows[row].append((brought_back(shares, order), mass))
-    return chosen_outputs(rows)
+    turned = [rotated(one, model.order) for one in listed]
+    asked = [one | {model.options_input: options.listed(choices)} for one, choices in zip(values, turned, strict=True)]
+    scored = (
+        _by_letter(model, prompt, asked, count)
+        if options.score == "letter"
+        else _by_text(model, prompt, options, asked, turned)
+    )
+    return chosen_outputs([(brought_back(shares, model.order), mass) for shares, mass in scored])
+
+
+def laid_out(
+    options: MultipleChoice, place: str, order: int, inputs: Mapping[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Inputs of a prompt that a text is written to, with options as it shows them.
+
+    Args:
+        options: How they are shown.
+        place: Input that lists them.
+        order: Rotation in which they are shown.
+        inputs: Input: shape (n,), and of the options (n, k).
+
+    Raises:
+        InputError: They can't be chosen from.
+    """
+    listed = [[str(one) for one in row] for row in inputs[place].tolist()]
+    options.check_orders(len(listed[0]))
+    texts = np.array([options.listed(rotated(one, order)) for one in listed], dtype=object)
+    return {**inputs, place: texts}
 
 
 def _by_letter(

@@ -12,9 +12,9 @@ import numpy as np
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.likelihoods import GivesLikelihoods, SideLikelihoods, TokenLikelihoods, Windows
 from evalspec.pipeline.loaded import Loaded
-from evalspec.runtimes.transformers_model.choice import chosen
+from evalspec.runtimes.transformers_model.choice import chosen, laid_out
 from evalspec.runtimes.transformers_model.prompts import prompt_tokens, row_values
-from evalspec.runtimes.transformers_model.rows import WrittenRows, outputs_of
+from evalspec.runtimes.transformers_model.rows import OUTPUTS, WrittenRows, outputs_of
 from evalspec.runtimes.transformers_model.windows import TextWindows, Window, cut
 
 if TYPE_CHECKING:
@@ -45,10 +45,11 @@ class LoadedLanguageModel(Loaded):
         vocabulary: Scores that it gives for each token.
         api: How a prompt is put together.
         prompt: What it is asked about a row; None: it is asked for likelihoods only.
-        generator: Makes texts; None without `prompt`, or with `options`.
+        generator: Makes texts; None where nothing says how.
         options: What it chooses from; None: it writes.
         options_input: Input that lists the options.
-        order: The only rotation in which options are shown; None: all that are asked for.
+        order: Rotation in which options are shown.
+        writes: With options: it is asked for a text.
     """
 
     module: Any
@@ -62,7 +63,8 @@ class LoadedLanguageModel(Loaded):
     generator: Generator | None = None
     options: MultipleChoice | None = None
     options_input: str = ""
-    order: int | None = None
+    order: int = 0
+    writes: bool = False
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Texts about some rows, together.
@@ -77,24 +79,28 @@ class LoadedLanguageModel(Loaded):
             NotRunError: It has no prompt, so it gives likelihoods of texts only.
             InputError: A row can't be asked about, or its prompt is too long.
         """
-        if self.prompt is not None and self.options is not None:
+        if self.prompt is not None and self.options is not None and not self.writes:
             return chosen(self, self.prompt, self.options, inputs)
         if self.prompt is None or self.generator is None:
             raise NotRunError(
                 "a model of kind transformers without `prompt:` gives likelihoods of texts, and no answers to rows"
             )
+        if self.options is not None:
+            inputs = laid_out(self.options, self.options_input, self.order, inputs)
         prompts = [prompt_tokens(self.api, self.prompt, one, self.coder) for one in row_values(inputs)]
         return outputs_of(self.generator.texts(prompts))
 
-    def otherwise(self, template: int, sample: int, order: int | None) -> LoadedLanguageModel:
+    def otherwise(self, template: int, sample: int, order: int, *, writes: bool = False) -> LoadedLanguageModel:
         """As `evalspec.language.abilities.GivesVariants`."""
         prompt = None if self.prompt is None else self.prompt.with_template(template)
         generator = None if self.generator is None else self.generator.drawing(sample)
-        return replace(self, prompt=prompt, generator=generator, order=order)
+        other = replace(self, prompt=prompt, generator=generator, order=order, writes=writes)
+        return replace(other, output_names=tuple(OUTPUTS), default_outputs=OUTPUTS) if writes else other
 
     def client(self, served: Served, arrays: Mapping[str, NDArray[Any]]) -> WrittenRows | None:
         """As `evalspec.language.abilities.MakesClient`."""
-        return None if self.generator is None else WrittenRows(served, dict(arrays))
+        writes = self.generator is not None and (self.options is None or self.writes)
+        return None if not writes else WrittenRows(served, dict(arrays))
 
     def likelihoods(
         self,

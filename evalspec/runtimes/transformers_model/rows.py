@@ -12,8 +12,14 @@ from evalspec.language.streams import FINISHES, NOT_COUNTED, StreamedAnswer
 from evalspec.pipeline.serve import ServedRows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
+    from evalspec.language.parts import OutputName
+
+OUTPUTS: Mapping[OutputName, str] = {"text": "text", "finish_reason": "finish_reason", "tokens": "tokens"}
+"""Of a model that writes."""
 STREAM = "streamed"
 """Name under which answers stand beside the outputs that are read from them."""
 

@@ -28,12 +28,13 @@ def worst_texts(inputs: Inputs, rows: Scored) -> Examples | None:
     if not len(wrong):
         return None
     shown = wrong[np.argsort(overlap[wrong], kind="stable")[:EXAMPLES_SHOWN]]
-    cells = cells_of(inputs, rows.dataset, shown.tolist())
+    numbers = rows.number(shown).tolist()
+    cells = cells_of(inputs, rows.dataset, numbers)
     written, expected = text.said(rows), text.references(rows)
     examples = []
-    for row, inside in zip(shown.tolist(), cells, strict=True):
+    for row, number, inside in zip(shown.tolist(), numbers, cells, strict=True):
         fields: dict[str, Cell] = {
-            "row": row,
+            "row": number,
             "token_f1": round(float(overlap[row]), 4),
             "expected": _short(expected[row][0]),
             "written": _short(written[row]),
@@ -42,7 +43,7 @@ def worst_texts(inputs: Inputs, rows: Scored) -> Examples | None:
             fields |= {"written": written[row] or "no answer", "whole text": _short(rows.texts[row])}
         asked = [value for value in inside.values() if isinstance(value, str)]
         longest = max(asked, key=len)[:TEXT_SHOWN] if asked else None
-        examples.append(Example(title=f"row {row}", fields=fields, text=longest))
+        examples.append(Example(title=f"row {number}", fields=fields, text=longest))
     return Examples(
         title="Rows furthest off", caption="Least overlap of words first.", examples=tuple(examples), total=len(wrong)
     )

@@ -54,6 +54,31 @@ def read_footer(path: Path) -> Footer | None:
     Raises:
         OSError: The file can't be read.
     """
+    content = _content(path)
+    try:
+        return None if content is None else _footer(_Compact(content).struct())
+    except (_NotUnderstood, *_DAMAGED):
+        return None
+
+
+def rows_in(path: Path) -> int | None:
+    """Number of rows, whatever the columns hold; None: the footer can't be read.
+
+    Raises:
+        OSError: The file can't be read.
+    """
+    content = _content(path)
+    try:
+        return None if content is None else int(_Compact(content).struct()[3])
+    except _DAMAGED:
+        return None
+
+
+_DAMAGED = (LookupError, TypeError, AttributeError, ValueError, RecursionError, struct.error)
+"""What a damaged file ends in: pyarrow says what is wrong with it."""
+
+
+def _content(path: Path) -> bytes | None:
     with path.open("rb") as stream:
         size = stream.seek(0, 2)
         if size < 12:
@@ -63,12 +88,7 @@ def read_footer(path: Path) -> Footer | None:
         if magic != MAGIC or not 0 < length <= min(LARGEST, size - 12):
             return None
         stream.seek(size - 8 - length)
-        content = stream.read(length)
-    try:
-        return _footer(_Compact(content).struct())
-    except (_NotUnderstood, LookupError, TypeError, AttributeError, ValueError, RecursionError, struct.error):
-        # A damaged file ends here as well: pyarrow says what is wrong with it.
-        return None
+        return stream.read(length)
 
 
 def _footer(metadata: dict[int, Any]) -> Footer:

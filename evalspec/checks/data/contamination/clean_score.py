@@ -84,8 +84,8 @@ def clean_score(
         InputError: The answers are of other rows.
     """
     test, model = rows.dataset, rows.model
-    if rows.n != len(dirty):
-        raise InputError(f"{model!r} answered {rows.n:,} rows of {test}, which has {len(dirty):,}")
+    if rows.questions != len(dirty):
+        raise InputError(f"{model!r} answered {rows.questions:,} rows of {test}, which has {len(dirty):,}")
     tools = Estimators.of(inputs)
     try:
         how = score(metric, None, rows)
@@ -93,7 +93,7 @@ def clean_score(
     except NotRunError as reason:
         return CleanScore(missing={CHANGE: str(reason), CLEAN: str(reason)})
     sides = (
-        _Side("all rows", rows.n, full),
+        _Side("all rows", rows.questions, full),
         _side("clean rows", how, rows, ~dirty, tools),
         _side("rows seen in training", how, rows, dirty, tools),
     )
@@ -151,6 +151,7 @@ def change(
     """
     full, clean, seen = (side.estimate for side in sides)
     assert full is not None and full.value is not None and clean is not None and clean.value is not None
+    clean_rows, dirty = rows.rows(~dirty), rows.spread(dirty)
     if isinstance(how, Share | MeanLoss):
         counted = how.counted(rows) if isinstance(how, Share) else np.ones(rows.n, dtype=np.bool_)
         among = int((counted & dirty).sum())
@@ -163,7 +164,7 @@ def change(
         return ValueOnly(full.value - clean.value, rows.n, reason)
     return resampled_change(
         statistic, statistic.arrays(rows), dirty, rng=tools.rng(metric, "clean"), alpha=tools.alpha,
-        clusters=rows.clusters, smallest_class=_smallest(rows.rows(~dirty), classes),
+        clusters=rows.clusters, smallest_class=_smallest(clean_rows, classes),
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,7 @@ FEWEST_WORDS = 5
 """Words of a text that is looked for inside a longer one; of fewer only a whole example can be the same."""
 EXACT, NEAR = "word for word", "nearly so"
 SHOWN = 5
-LETTERS = 300
+CUT_AT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def prompt_rows(check: Contamination, inputs: Inputs) -> PromptRows:
     columns = [column for column in sent.places.values() if column in table.column_names]
     if not columns:
         raise NotRunError(f"no place of the prompt of {check.prompts} is fed by a column of {check.test}")
-    own = [pc.fill_null(table.column(column).cast(pa.large_string()), "").combine_chunks() for column in columns]
+    own = [_as_texts(table.column(column), lettered=column in sent.lettered) for column in columns]
     whole = pc.binary_join_element_wise(*own, pa.scalar("\n", pa.large_string()))
     named = _named(sent)
     if not named:
@@ -114,6 +115,21 @@ def prompt_rows(check: Contamination, inputs: Inputs) -> PromptRows:
         place = np.where(place < 0, _inside(part.tokens, texts.tokens), place)
     close = _near(rows, shown, first, check)
     return PromptRows(np.where(place < 0, close, place), (place < 0) & (close >= 0), named, whole.to_pylist())
+
+
+def _as_texts(column: pa.ChunkedArray, *, lettered: bool) -> pa.Array:
+    """Cells as a prompt shows them; lists line by line, with letters before the lines where they are shown so."""
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return pc.fill_null(column.cast(pa.large_string()), "").combine_chunks()
+    lines = [
+        "\n".join(
+            f"{letter}. {one}" if lettered else str(one)
+            for letter, one in zip(ascii_uppercase, cell or (), strict=False)
+        )
+        for cell in column.to_pylist()
+    ]
+    return pa.array(lines, pa.large_string())
 
 
 def _named(sent: SentTexts) -> tuple[tuple[str, str], ...]:
@@ -169,4 +185,4 @@ def _near(rows: Tokenised, shown: Tokenised, first: int, check: Contamination) -
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LETTERS else f"{text[:LETTERS]} …"
+    return text if len(text) <= CUT_AT else f"{text[:CUT_AT]} …"

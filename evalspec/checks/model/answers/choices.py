@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.model.answers.spec import FLIPS, GAP, LENGTH, MASS, REFUSAL, UNLIKE, WrittenAnswers
-from evalspec.checks.model.answers.variants import asked_templates, wanted
+from evalspec.answers.every import all_answers
+from evalspec.checks.model.answers.spec import FLIPS, GAP, LENGTH, MASS, REFUSAL, UNLIKE, WORST_ORDER, WrittenAnswers
+from evalspec.checks.model.answers.variants import template_rows, wanted
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import in_percent
-from evalspec.language.inputs import Variant
 from evalspec.language.parts import CheckResult
+from evalspec.stats.conjunction import AllParts
 from evalspec.stats.means.bounded import SHARE
 from evalspec.stats.means.mean import mean
 from evalspec.stats.shares.paired import paired_proportion
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from evalspec.evidence.estimate import Comparison, Estimate
     from evalspec.language.inputs import Inputs, Predictions
 
-ORDER = "order"
-"""First word of the name under which rows are asked about in one order."""
 OF_TEXTS = ("truncated", "empty", "unparsed", "repeated", REFUSAL, LENGTH, UNLIKE)
 
 
@@ -40,19 +39,21 @@ def measure(check: WrittenAnswers, inputs: Inputs, answers: Predictions) -> Chec
         answers: Probabilities of options.
     """
     assert answers.masses is not None
+    every = all_answers(answers)
+    assert every.masses is not None
     estimates: dict[str, Estimate] = {
-        MASS: mean(answers.masses, rng=inputs.rng, clusters=answers.clusters, alpha=inputs.alpha_fail, limits=SHARE)
+        MASS: mean(every.masses, rng=inputs.rng, clusters=every.clusters, alpha=inputs.alpha_fail, limits=SHARE)
     }
     missing = dict.fromkeys(OF_TEXTS, f"{answers.model} chooses from options and writes no text")
-    blocks: list[AnyBlock] = [_places(answers, inputs.confidence)]
-    if wanted(check, FLIPS):
-        try:
-            estimates[FLIPS] = proportion(flipped(inputs, answers), answers.clusters)
-        except NotRunError as reason:
-            missing[FLIPS] = str(reason)
+    blocks: list[AnyBlock] = [_places(every, inputs.confidence)]
+    try:
+        estimates[FLIPS] = proportion(flipped(answers), answers.clusters)
+        estimates |= _worst_order(answers, missing, blocks, inputs.confidence)
+    except NotRunError as reason:
+        missing |= dict.fromkeys((FLIPS, WORST_ORDER), str(reason))
     if wanted(check, GAP):
         try:
-            asked = asked_templates(check, inputs)
+            asked = template_rows(answers)
             estimates[GAP] = asked.gap()
             blocks.append(asked.table(inputs.confidence))
         except NotRunError as reason:
@@ -66,28 +67,45 @@ def measure(check: WrittenAnswers, inputs: Inputs, answers: Predictions) -> Chec
     )
 
 
-def flipped(inputs: Inputs, answers: Predictions) -> NDArray[np.bool_]:
+def flipped(answers: Predictions) -> NDArray[np.bool_]:
     """Rows whose chosen option depends on the order in which options are shown, shape (n,).
 
     Args:
-        inputs: What asks again, in each rotation.
-        answers: Of a model that chooses.
+        answers: Of a model that chooses, in all its orders.
 
     Raises:
-        NotRunError: It is asked in one order, or can't be asked again.
+        NotRunError: It is asked in one order.
     """
-    count = inputs.model_facts(answers.model).get("orders")
-    orders = count if isinstance(count, int) else 1
-    if orders < 2:
+    if not answers.again:
         raise NotRunError(f"{answers.model} is asked in one order; say such as `orders: 4` in its `options`")
-    rows, chosen = inputs.table(answers.dataset), []
-    for order in range(orders):
-        inputs.progress(order, orders, f"{answers.model}: order {order + 1} of {orders}")
-        name, variant = f"{ORDER} {order + 1}", Variant(order=order)
-        chosen.append(inputs.predict(rows, answers.dataset, name, answers.model, variant=variant).predicted)
-    every = np.stack([np.asarray(one) for one in chosen])
+    every = np.stack([np.asarray(one.predicted) for one in (answers, *answers.again)])
     turned: NDArray[np.bool_] = (every != every[0]).any(axis=0)
     return turned
+
+
+def _worst_order(
+    answers: Predictions, missing: dict[str, str], blocks: list[AnyBlock], confidence: float
+) -> dict[str, AllParts]:
+    """Share of right answers in the worst order; shown order by order."""
+    if answers.truth is None:
+        missing[WORST_ORDER] = f"dataset {answers.dataset} has no label, so no answer is known to be right"
+        return {}
+    every = (answers, *answers.again)
+    parts = {
+        f"order {at + 1}": proportion(np.asarray(one.predicted == one.truth), one.clusters)
+        for at, one in enumerate(every)
+    }
+    percent = in_percent(confidence)
+    columns = (
+        Column(name="order"), Column(name="right", unit="fraction"),
+        Column(name=f"lower {percent}", unit="fraction"), Column(name=f"upper {percent}", unit="fraction"),
+    )  # fmt: skip
+    lines = tuple(
+        (name, one.value, one.bound(confidence, "lower"), one.bound(confidence, "upper")) for name, one in parts.items()
+    )
+    caption = "The same rows, their options turned by one place each time; the first is what ships."
+    blocks.append(Table(title="Right answers by order", caption=caption, columns=columns, rows=lines))
+    return {WORST_ORDER: AllParts(parts, "higher")}
 
 
 def _comparisons(
@@ -100,8 +118,8 @@ def _comparisons(
         try:
             if one.metric != FLIPS:
                 raise NotRunError(f"{one.metric} of a model that chooses is not compared with another model's")
-            other = flipped(inputs, inputs.predictions(check.dataset, one.model))
-            made[one.metric, one.model] = paired_proportion(flipped(inputs, answers), other, answers.clusters)
+            other = flipped(inputs.predictions(check.dataset, one.model))
+            made[one.metric, one.model] = paired_proportion(flipped(answers), other, answers.clusters)
         except NotRunError as reason:
             missing[f"{one.metric} vs {one.model}"] = str(reason)
     return made

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalspec.checks.model.answers.choices import ORDER
+from evalspec.answers.every import each_set
 from evalspec.checks.model.answers.faults import CUT
 from evalspec.checks.model.answers.loops import LONG, TIMES
 from evalspec.checks.model.answers.refusals import LOOKED_AT, REFUSED, patterns
@@ -29,6 +29,7 @@ SHARES = ((0.1, "a tenth"), (1.0, "all"))
 LENGTHS = (3, 30)
 CIRCLE = " ".join(["round"] * LONG * TIMES)
 HELPS = "Here it is."
+NOBODYS = "?"
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,13 @@ class TextDefect(Defect):
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """Those of this model to this dataset, changed."""
         mine = (answers.model, answers.dataset) == (self.model, self.dataset)
-        if not mine or not answers.n or answers.texts is None:
+        if not mine or not answers.n:
             return answers
-        return replace(answers, **self.changes(answers, share_of(answers.n, self.share), inputs))
+        rows = share_of(answers.n, self.share)
+        return each_set(answers, lambda one: self._changed(one, rows, inputs))
+
+    def _changed(self, answers: Predictions, rows: Rows, inputs: Inputs) -> Predictions:
+        return answers if answers.texts is None else replace(answers, **self.changes(answers, rows, inputs))
 
     def changes(self, answers: Predictions, rows: Rows, inputs: Inputs) -> dict[str, Any]:
         """Fields of answers that are others in these rows, shape (n,)."""
@@ -152,23 +157,46 @@ class LostMass(TextDefect):
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """Those of this model to this dataset, with a thousandth of it."""
         mine = (answers.model, answers.dataset) == (self.model, self.dataset)
-        return replace(answers, masses=answers.masses / 1000) if mine and answers.masses is not None else answers
+        return each_set(answers, _faint) if mine else answers
+
+
+def _faint(answers: Predictions) -> Predictions:
+    return answers if answers.masses is None else replace(answers, masses=answers.masses / 1000)
 
 
 class TurnedChoices(TextDefect):
     """Another option is chosen where the options stand in another order than the first."""
 
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
-        """As they are."""
-        return answers
-
-    def answers_again(self, answers: Predictions, name: str) -> Predictions:
-        """The next option, in every other order."""
-        first = not name.startswith(ORDER) or name == f"{ORDER} 1"
-        if first or answers.predicted is None or answers.classes is None or answers.model != self.model:
+        """Those of this model to this dataset, with the next option in every other order."""
+        if (answers.model, answers.dataset) != (self.model, self.dataset) or answers.classes is None:
             return answers
+        return replace(answers, again=tuple(_other(one, share_of(one.n, self.share)) for one in answers.again))
+
+
+class OtherWording(TextDefect):
+    """Wrong where another template of the prompt asks than the first."""
+
+    def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """Those of this model to this dataset, with other answers by every other template."""
+        if (answers.model, answers.dataset) != (self.model, self.dataset):
+            return answers
+        rows = share_of(answers.n, self.share)
+        others = tuple(each_set(one, lambda one: _other(one, rows)) for one in answers.by_template)
+        return replace(answers, by_template=others)
+
+
+def _other(answers: Predictions, rows: Rows) -> Predictions:
+    """Another answer in these rows, shape (n,): the next option, or a text that is nobody's."""
+    if answers.predicted is not None and answers.classes is not None:
         turned = (answers.predicted + 1) % len(answers.classes)
-        return replace(answers, predicted=np.where(share_of(answers.n, self.share), turned, answers.predicted))
+        return replace(answers, predicted=np.where(rows, turned, answers.predicted))
+    if answers.texts is None:
+        return answers
+    lost = None if answers.extracted is None else answers.extracted.copy()
+    if lost is not None:
+        lost[rows] = None
+    return replace(answers, **_written(answers, rows, NOBODYS), extracted=lost)
 
 
 def planted(check: WrittenAnswers) -> tuple[Defect, ...]:
@@ -189,6 +217,7 @@ def _planted(check: WrittenAnswers) -> Iterator[Defect]:
             words = f"all texts of {model} on {dataset} {what}"
             yield OtherRefusals(words, model, dataset, 1.0, check.refusals, refuses)
     yield TurnedChoices(f"{model} chooses by the place of an option in {dataset}", model, dataset, 1.0)
+    yield OtherWording(f"{model} is wrong on {dataset} where another template asks", model, dataset, 1.0)
     yield LostMass(f"{model} gives the options of {dataset} hardly any probability", model, dataset, 1.0)
     for times in LENGTHS:
         yield OtherLengths(f"the texts of {model} on {dataset} are {times} times as long", model, dataset, 1.0, times)

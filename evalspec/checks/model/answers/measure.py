@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.answers.every import all_answers, as_often
 from evalspec.checks.model.answers import choices, refusals, show, variants
 from evalspec.checks.model.answers.faults import FaultyRows, faults
 from evalspec.checks.model.answers.loops import word_counts
@@ -72,26 +73,54 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
         NotRunError: The model writes no texts.
     """
     answers = inputs.predictions(check.dataset, check.model)
-    if answers.masses is not None:
-        return choices.measure(check, inputs, answers)
+    if answers.masses is None:
+        return _of_texts(check, inputs, answers)
+    chosen = choices.measure(check, inputs, answers)
+    return chosen if answers.written is None else _both(chosen, _of_texts(check, inputs, answers.written))
+
+
+def _both(chosen: CheckResult, written: CheckResult) -> CheckResult:
+    """Findings on a model that chooses, and on the texts that it writes beside."""
+    estimates = {**written.estimates, **chosen.estimates}
+    comparisons = {**written.comparisons, **chosen.comparisons}
+    known = {*estimates, *(f"{metric} vs {model}" for metric, model in comparisons)}
+    missing = {name: why for name, why in {**chosen.missing, **written.missing}.items() if name not in known}
+    return replace(
+        written, estimates=estimates, comparisons=comparisons, missing=missing, blocks=(*chosen.blocks, *written.blocks)
+    )
+
+
+def _of_texts(check: WrittenAnswers, inputs: Inputs, answers: Predictions) -> CheckResult:
+    """Faults of texts.
+
+    Raises:
+        InputError: There are no rows.
+        NotRunError: The model writes no texts.
+    """
     needs_task(answers, ("text",), "answers")
     if answers.n == 0:
         raise InputError(f"dataset {check.dataset!r} has no rows", remedy="check its path and its `where:`")
     looked_for = () if check.refusals is None else refusals.patterns(check.refusals, inputs)
-    ours = faults(answers, looked_for)
-    if variants.wanted(check, UNLIKE):
-        variants.add_unlike(check, inputs, check.model, ours)
+    every = all_answers(answers)
+    ours = faults(every, looked_for)
     estimates: dict[str, Estimate | Measured] = {
-        metric: proportion(rows, answers.clusters) for metric, rows in ours.rows.items()
+        metric: proportion(rows, every.clusters) for metric, rows in ours.rows.items()
     }
     audit = None if check.refusals is None else refusals.audit_of(check.refusals, inputs, answers)
     if audit is not None:
+        # People looked at one answer to each row.
+        ours.rows[REFUSAL] = ours.rows[REFUSAL][: answers.n]
         estimates[REFUSAL] = _audited(ours, audit, answers)
     missing = dict(ours.missing)
     blocks: list[AnyBlock] = []
+    if variants.wanted(check, UNLIKE):
+        try:
+            estimates[UNLIKE] = proportion(variants.unlike(answers), answers.clusters)
+        except NotRunError as reason:
+            missing[UNLIKE] = str(reason)
     if variants.wanted(check, GAP):
         try:
-            asked = variants.asked_templates(check, inputs)
+            asked = variants.template_rows(answers)
             estimates[GAP] = asked.gap()
             blocks.append(asked.table(inputs.confidence))
         except NotRunError as reason:
@@ -101,7 +130,7 @@ def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
         estimates=estimates,
         comparisons=comparisons,
         missing=missing,
-        blocks=(*show.blocks(check, inputs, answers, ours, audit), *blocks),
+        blocks=(*show.blocks(check, inputs, every, ours, audit), *blocks),
         counts=Counts(attempted=answers.n, used=answers.n),
         conditions=conditions,
         notes=_notes(check, audit),
@@ -146,18 +175,31 @@ def _comparisons(
         wanted = dict.fromkeys(one.metric for one in check.requirements if one.model == model)
         try:
             other = inputs.predictions(check.dataset, model)
+            other = other.written or other
             needs_task(other, ("text",), "answers")
+            every = all_answers(answers), as_often(other, 1 + len(answers.again))
         except NotRunError as reason:
             missing |= {f"{metric} vs {model}": str(reason) for metric in wanted}
             continue
-        theirs = faults(other, looked_for)
-        if UNLIKE in wanted:
-            variants.add_unlike(check, inputs, model, theirs)
+        theirs = faults(every[1], looked_for)
         for metric in wanted:
             if metric == LENGTH:
-                made[metric, model], conditions[f"length beside {model}"] = _lengths(answers, other)
+                made[metric, model], conditions[f"length beside {model}"] = _lengths(*every)
+            elif metric == UNLIKE:
+                try:
+                    both = variants.unlike(answers), variants.unlike(other)
+                    made[metric, model] = paired_proportion(*both, answers.clusters)
+                except NotRunError as reason:
+                    missing[f"{metric} vs {model}"] = str(reason)
             elif metric in ours.rows and metric in theirs.rows:
-                made[metric, model] = paired_proportion(ours.rows[metric], theirs.rows[metric], answers.clusters)
+                # Where people looked at refusals, each row has one answer.
+                count = min(len(ours.rows[metric]), len(theirs.rows[metric]))
+                clusters = every[0].clusters
+                made[metric, model] = paired_proportion(
+                    ours.rows[metric][:count],
+                    theirs.rows[metric][:count],
+                    None if clusters is None else clusters[:count],
+                )
             else:
                 why = ours.missing.get(metric) or theirs.missing[metric]
                 missing[f"{metric} vs {model}"] = why

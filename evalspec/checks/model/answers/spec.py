@@ -23,7 +23,7 @@ _SHARE = (
     "skewness and continuity"
 )
 LENGTH, REFUSAL, GAP, UNLIKE = "length_ratio", "refusal_rate", "template_gap", "unlike"
-MASS, FLIPS = "option_mass", "order_flips"
+MASS, FLIPS, WORST_ORDER = "option_mass", "order_flips", "worst_order"
 FILE, COMMENT = ".txt", "#"
 """Ending of a file of patterns, and what begins its lines that are none."""
 
@@ -83,11 +83,12 @@ class WrittenAnswers(Check):
       INVALID.
     - `order_flips`: another option is chosen when the options stand in another order. `options: {orders: 4}` says in
       how many rotations each row is asked.
+    - `worst_order`: the share of right answers in the order that has fewest. What holds for it holds for each order.
 
     Of both:
     - `template_gap`: how far right answers lie apart, in points, between two ways to put the question. The model's
-      `prompt: {user: [FIRST, OTHER]}` lists them; all other checks ask the first, which ships. A requirement on it says
-      that what is claimed for the first holds for the others, but for so many points.
+      `prompt: {user: [FIRST, OTHER]}` lists them; the first ships, and what `quality`, `calibration`, `slices`,
+      `generalization`, `compression` and this check require of the model must hold for each of them.
 
     ## Why it matters
     An answer that is cut at 32 tokens is scored as wrong, and nobody is told that it would have been right; speed
@@ -99,11 +100,11 @@ class WrittenAnswers(Check):
     ## Method
     Shares: Clopper-Pearson over the rows; with clusters Korn and Graubard; against another model Tango's score
     interval, paired by row. `template_gap`: Tango's interval for each pair of templates, in either direction; that it
-    is small is shown by all pairs, that it is large by one (Bonferroni). Samples after the first, and other templates,
-    are asked for by this check itself, where a requirement is about them. Words are runs of letters and digits, in
-    small letters; of Chinese and Japanese each character is one. Lengths: the sum of the candidate's by the sum of the
-    other model's, paired by row, from 200 rows on: BCa by saddlepoint where many rows carry it, else Gaffke's bound, by
-    which no answer is longer than the longest that either model gave.
+    is small is shown by all pairs, that it is large by one (Bonferroni). With `samples: k` the shares are of all
+    answers, k to a row, and the row is a cluster; refusals that people looked at are those of the first. Words are
+    runs of letters and digits, in small letters; of Chinese and Japanese each character is one. Lengths: the sum of
+    the candidate's by the sum of the other model's, paired by row, from 200 rows on: BCa by saddlepoint where many rows
+    carry it, else Gaffke's bound, by which no answer is longer than the longest that either model gave.
     Refusals: how often an audited row that the pattern finds is a refusal, and one that it does not find, weighed by
     how many of all rows it finds (post-stratified). The bound towards the middle is MOVER's of these three shares, each
     by Clopper-Pearson, so that both errors of the pattern are in it; the one towards 0 (or 1) is that of the audited
@@ -139,6 +140,8 @@ class WrittenAnswers(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    each_template: ClassVar[bool] = True
+    between_templates: ClassVar[tuple[str, ...]] = (GAP,)
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "truncated", "%", "lower", "Share of answers that were cut off.", interval=_SHARE,
@@ -172,6 +175,11 @@ class WrittenAnswers(Check):
         Metric(
             FLIPS, "%", "lower", "Share of rows whose chosen option depends on the order of the options.",
             interval=_SHARE,
+        ),
+        Metric(
+            WORST_ORDER, "fraction", "higher", "Share of right answers in the order of options that has fewest.",
+            extreme=True, interval="Clopper-Pearson for each order, with clusters after Korn and Graubard; all orders "
+            "must hold, Bonferroni for a violation",
         ),
         Metric(
             GAP, "pp", "lower", "Largest difference in right answers between two of the templates.", extreme=True,
@@ -220,6 +228,8 @@ class WrittenAnswers(Check):
         if requirement.metric == GAP:
             alone = f"{GAP} is about the templates of one model; write such as {GAP} <= 5 pp"
             return None if requirement.model is None else alone
+        if requirement.metric == WORST_ORDER and requirement.model is not None:
+            return f"{WORST_ORDER} is about the orders of one model; compare accuracy"
         if requirement.model is not None:
             return never_shown_of_pairs(requirement, sample)
         return never_shown(requirement, "share", sample, f"none of them {requirement.metric}")
@@ -230,12 +240,12 @@ class WrittenAnswers(Check):
             return f"{UNLIKE} needs several answers to each row: say such as generate: {{samples: 5, temperature: 0.8}}"
         if requirement.metric == GAP and model.templates == 1:
             return f"{GAP} needs several texts in `prompt: {{user: [FIRST, OTHER]}}`, and there is one"
-        if requirement.metric in (MASS, FLIPS) and not model.chooses:
+        if requirement.metric in (MASS, FLIPS, WORST_ORDER) and not model.chooses:
             return f"{requirement.metric} is about a model that chooses from `options:`"
         if requirement.metric == MASS and model.chooses != "letter":
             return f"{MASS} is about letters, and the model's `options` score texts"
-        if requirement.metric == FLIPS and model.orders == 1:
-            return f"{FLIPS} needs several orders: say such as `orders: 4` in `options`"
+        if requirement.metric in (FLIPS, WORST_ORDER) and model.orders == 1:
+            return f"{requirement.metric} needs several orders: say such as `orders: 4` in `options`"
         return None
 
     def _unheard(self, requirement: Requirement) -> str | None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.checks.model.answers.spec import GAP, UNLIKE
+from evalspec.answers.every import all_answers
+from evalspec.checks.model.answers.spec import GAP
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.words import in_percent
-from evalspec.scoring.text.variants import right, said, samples, templates
+from evalspec.scoring.text.variants import right, said
 from evalspec.stats.conjunction import AbsoluteDifference, AllParts
 from evalspec.stats.shares.paired import paired_proportion
 from evalspec.stats.shares.proportion import proportion
@@ -20,14 +21,13 @@ from evalspec.stats.shares.proportion import proportion
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.checks.model.answers.faults import FaultyRows
     from evalspec.checks.model.answers.spec import WrittenAnswers
-    from evalspec.language.inputs import Inputs
+    from evalspec.language.inputs import Predictions
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateRows:
-    """Rows that each template is right about.
+    """Answers by each template that are right.
 
     Args:
         right: Name of the template: shape (n,); at least two.
@@ -59,7 +59,7 @@ class TemplateRows:
             share = proportion(rows, self.clusters)
             bounds = share.bound(confidence, "lower"), share.bound(confidence, "upper")
             lines.append((name, int(rows.sum()), share.value, *bounds))
-        caption = "The same rows, each template in turn; the first is what all other checks ask."
+        caption = "The same rows, each template in turn; the first is what ships."
         return Table(title="Right answers by template", caption=caption, columns=columns, rows=tuple(lines))
 
 
@@ -68,30 +68,30 @@ def wanted(check: WrittenAnswers, metric: str) -> bool:
     return any(one.metric == metric for one in check.requirements)
 
 
-def add_unlike(check: WrittenAnswers, inputs: Inputs, model: str, rows: FaultyRows) -> None:
-    """Ask for the other samples of a model, and mark the rows whose samples come to several answers."""
-    try:
-        several = np.stack([said(one) for one in samples(inputs, check.dataset, model)])
-    except NotRunError as reason:
-        rows.missing[UNLIKE] = str(reason)
-        return
-    if len(several) == 1:
-        rows.missing[UNLIKE] = f"{model} gives one answer to each row; say `samples:` in its `generate`"
-        return
-    rows.rows[UNLIKE] = (several != several[0]).any(axis=0)
-
-
-def asked_templates(check: WrittenAnswers, inputs: Inputs) -> TemplateRows:
-    """Ask all templates about all rows.
+def unlike(answers: Predictions) -> NDArray[np.bool_]:
+    """Rows whose samples do not all come to the same answer, shape (n,).
 
     Raises:
-        NotRunError: The model can't be asked, has one template, or the rows have no label.
+        NotRunError: There is one sample of each.
     """
-    answers = inputs.predictions(check.dataset, check.model)
+    if not answers.again or answers.texts is None:
+        raise NotRunError(f"{answers.model} gives one answer to each row; say `samples:` in its `generate`")
+    several = np.stack([said(one) for one in (answers, *answers.again)])
+    rows: NDArray[np.bool_] = (several != several[0]).any(axis=0)
+    return rows
+
+
+def template_rows(answers: Predictions) -> TemplateRows:
+    """Answers by all templates that are right.
+
+    Raises:
+        NotRunError: The model has one template, or the rows have no label.
+    """
     if answers.truth is None:
-        raise NotRunError(f"dataset {check.dataset} has no label, so no answer is known to be right")
-    several = templates(inputs, check.dataset, check.model)
-    if len(several) == 1:
-        raise NotRunError(f"the prompt of {check.model} has one text in `user`, so {GAP} has nothing to compare")
+        raise NotRunError(f"dataset {answers.dataset} has no label, so no answer is known to be right")
+    if not answers.by_template:
+        raise NotRunError(f"the prompt of {answers.model} has one text in `user`, so {GAP} has nothing to compare")
+    several = (answers, *answers.by_template)
     names = [f"template {number + 1}" for number in range(len(several))]
-    return TemplateRows({name: right(one) for name, one in zip(names, several, strict=True)}, answers.clusters)
+    rows = {name: right(one) for name, one in zip(names, several, strict=True)}
+    return TemplateRows(rows, all_answers(answers).clusters)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.answers.every import all_answers
 from evalspec.checks.model.calibration import recalibration, show, stated_intervals
 from evalspec.checks.model.calibration.paired_rows import beside
 from evalspec.checks.model.calibration.routing import routing
@@ -49,7 +50,7 @@ def measure(check: Calibration, inputs: Inputs) -> CheckResult:
     Raises:
         InputError: There is no truth, or neither probabilities nor a stated interval.
     """
-    rows = inputs.predictions(check.dataset, check.model)
+    rows = all_answers(inputs.predictions(check.dataset, check.model))
     needs_task(rows, ("classes", "values"), "calibration")
     if rows.truth is None:
         raise InputError(f"{check.dataset} names no label, so nothing is known to be right")
@@ -90,7 +91,7 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
         comparisons=_comparisons(check, inputs, rows, brier_losses(rows.probabilities, truth), confidence, missing),
         missing=missing,
         blocks=[*blocks, *moved[0]],
-        counts=Counts(attempted=rows.n, used=rows.n),
+        counts=Counts(attempted=rows.n // rows.asked, used=rows.n // rows.asked),
         conditions={"bins": check.bins, "bins_after_merging": len(ece.bins.count), "scheme": check.scheme},
         notes=[*notes, *moved[1]],
         weakens=_never_fails(check, rows.probabilities.shape[1]),

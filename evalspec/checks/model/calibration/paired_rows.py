@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.answers.every import all_answers
 from evalspec.errors import NotRunError
 from evalspec.scoring.scored_rows import Scored, aligned
 
@@ -26,12 +27,15 @@ def beside(rows: Predictions, other: Predictions) -> Predictions:
     """
     if other.truth is None:
         raise NotRunError(f"{other.dataset} names no label for {other.model!r}, so its rows can't be told apart")
+    other = all_answers(other)
     aligned_rows = aligned(_scored(other), _scored(rows))
     return replace(
         other,
         classes=aligned_rows.classes,
         truth=aligned_rows.truth,
         predicted=aligned_rows.predicted,
+        n=aligned_rows.n,
+        asked=aligned_rows.asked,
         probabilities=aligned_rows.probabilities,
     )
 
@@ -41,4 +45,5 @@ def _scored(rows: Predictions) -> Scored:
         model=rows.model, dataset=rows.dataset, truth=np.asarray(rows.truth), classes=rows.classes,
         predicted=rows.predicted, probabilities=rows.probabilities, values=rows.values, clusters=rows.clusters,
         members=rows.members, texts=rows.texts, masks=rows.masks, boxes=rows.boxes, true_boxes=rows.true_boxes,
+        asked=rows.asked,
     )  # fmt: skip

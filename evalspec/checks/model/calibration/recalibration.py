@@ -215,7 +215,11 @@ def export(check: Calibration, inputs: Inputs, rows: Predictions, found: Suggest
         **temperature,
         **chosen.map.parameters,
         "model": {"name": rows.model, "digest": rows.digest or None},
-        "dataset": {"name": rows.dataset, "digest": _dataset_digest(inputs, rows.dataset), "rows": rows.n},
+        "dataset": {
+            "name": rows.dataset,
+            "digest": _dataset_digest(inputs, rows.dataset),
+            "rows": rows.n // rows.asked,
+        },
         "fitted_on": chosen.fitted_on,
         "judged_on": chosen.error.n,
         "ece_before": _figures(found.tried[None].error, inputs.confidence),

@@ -137,6 +137,7 @@ class Calibration(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    each_template: ClassVar[bool] = True
     shows: ClassVar[tuple[Shows, ...]] = ("confidence",)
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(

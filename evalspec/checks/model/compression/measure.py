@@ -21,7 +21,7 @@ from evalspec.evidence.words import plural, verb
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.scoring import resampled as statistics
-from evalspec.scoring.scored_rows import Scored, Undefined, aligned, needs_task, scored
+from evalspec.scoring.scored_rows import Scored, Undefined, aligned, as_often, needs_task, scored
 from evalspec.scoring.slicing import Cells, cells
 from evalspec.stats.calibration.expected_error import expected_calibration_error
 from evalspec.stats.conjunction import AllParts
@@ -81,7 +81,7 @@ def measure(check: Compression, inputs: Inputs) -> CheckResult:
         InputError: The answers can't be scored, or the models did not answer the same rows.
         NotRunError: The models give neither classes (one a row, or any number) nor values.
     """
-    baseline = scored(inputs, check.dataset, check.baseline)
+    baseline = as_often(scored(inputs, check.dataset, check.baseline), scored(inputs, check.dataset, check.model))
     needs_task(baseline, ("classes", "labels", "values"), "compression")
     cut = cells(inputs, check.dataset, check.entries, check.min_n) if check.by else None
     held = _speeds(check, inputs, [_held(check, inputs, model, baseline, cut) for model in check.others])
@@ -101,7 +101,7 @@ def measure(check: Compression, inputs: Inputs) -> CheckResult:
             *shown.tensors(tensors),
             *(shown.flipped(inputs, ours.rows, baseline) if check.show_examples else ()),
         ],
-        counts=Counts(attempted=baseline.n, used=baseline.n),
+        counts=Counts(attempted=baseline.questions, used=baseline.questions),
         conditions={"method": check.method, "baseline": check.baseline, "candidates": ", ".join(check.others)},
         notes=[*ours.notes, *_small(cut, check.min_n), *([why] if why else [])],
     )
@@ -187,8 +187,8 @@ def _slices(
         if cell.n == 0:
             parts[cell.name] = ValueOnly(None, 0, f"slice {cell.name!r} has no rows in {rows.where}")
             continue
-        inside = cell.inside
-        parts[cell.name] = _pairs(hits[inside], before[inside], rows.rows(inside)).difference()
+        inside = rows.spread(cell.inside)
+        parts[cell.name] = _pairs(hits[inside], before[inside], rows.part(inside)).difference()
     if parts:
         estimates["worst_slice_drop"] = AllParts(parts, "lower")
     else:

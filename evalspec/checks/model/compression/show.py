@@ -292,9 +292,10 @@ def flipped(inputs: Inputs, rows: Scored, baseline: Scored) -> list[AnyBlock]:
 
     def one(row: int, inside: Mapping[str, Any]) -> Example:
         fields: Mapping[str, Cell] = {name: named(rows, codes[row]) for name, codes in told.items()}
-        return example(row, fields, inside)
+        return example(int(rows.number(np.array(row))), fields, inside)
 
-    shown = [one(row, inside) for row, inside in zip(picked, cells_of(inputs, rows.dataset, picked), strict=True)]
+    cells = cells_of(inputs, rows.dataset, rows.number(np.array(picked)).tolist())
+    shown = [one(row, inside) for row, inside in zip(picked, cells, strict=True)]
     return [
         Examples(
             title="Rows that only one of the models gets right",

@@ -142,6 +142,7 @@ class Compression(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    each_template: ClassVar[bool] = True
     compares: ClassVar[bool] = True
     shows: ClassVar[tuple[Shows, ...]] = ("only a difference of models",)
     metrics: ClassVar[tuple[Metric, ...]] = (

@@ -61,7 +61,7 @@ def measure(check: Generalization, inputs: Inputs) -> CheckResult:
     for name in ("ood_gap", *OF_VALUES):
         if name not in estimates:
             missing.setdefault(name, _why_not(name, check, inside))
-    total = inside.n + sum(rows.n for rows in outside.values())
+    total = inside.questions + sum(rows.questions for rows in outside.values())
     return CheckResult(
         estimates=estimates, missing=missing, blocks=blocks,
         counts=Counts(attempted=total + without, used=total, dropped=without),

@@ -65,6 +65,7 @@ class Generalization(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    each_template: ClassVar[bool] = True
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "ood_gap", "pp", "lower", "How much worse `metric:` is outside than inside.", parts="origin",

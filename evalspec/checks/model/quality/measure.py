@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,16 +16,17 @@ from evalspec.language.inputs import RowScores
 from evalspec.language.parts import CheckResult
 from evalspec.scoring import show
 from evalspec.scoring.blind_answers import of_quality
-from evalspec.scoring.catalogue.samples import NAMES as OF_SAMPLES
 from evalspec.scoring.family import PART_KINDS, QualityContext, ScoredMetrics, plain_parts
 from evalspec.scoring.ranking.lists import queries_of
+from evalspec.scoring.repeats import repeats_of
 from evalspec.scoring.scored_rows import Scored, TextOptions, Undefined, aligned, scored, scored_answers
 from evalspec.scoring.scores import Estimators, MeanLoss, Share
 from evalspec.scoring.tasks import families, family_of, score
-from evalspec.scoring.text.variants import as_questions, samples
 from evalspec.stats.value_only import ValueOnly
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from evalspec.checks.model.quality.spec import Quality
     from evalspec.evidence.blocks import AnyBlock
     from evalspec.evidence.frozen import Cell
@@ -50,25 +51,21 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
     rows = _answers(check, inputs, check.model)
     tools = Estimators.of(inputs)
     metrics = ScoredMetrics()
-    questions = Questions(check, inputs)
     for metric, parts in wanted(check, rows).items():
-        if metric not in questions.metrics:
-            _estimate(metrics, metric, parts, rows, tools)
-        elif (several := questions.of(check.model)) is not None:
-            _estimate(metrics, metric, _parts(metric, check, several), several, tools)
-        else:
-            metrics.missing[metric] = "the model gives one answer to each row; say `samples:` in its `generate`"
-    comparisons = _comparisons(check, inputs, rows, tools, metrics, questions)
+        _estimate(metrics, metric, parts, rows, tools)
+    comparisons = _comparisons(check, inputs, rows, tools, metrics)
     seen = QualityContext(check, inputs, rows, metrics, tools)
     weakens = tuple(sentence for family in families(rows) for sentence in family.weakens(seen))
     notes = [sentence for family in families(rows) for sentence in family.notes(seen)]
+    repeats = repeats_of(rows, check.requirements, [name for family in families(rows) for name in family.names])
+    notes += [] if repeats is None else [repeats.sentence]
     return CheckResult(
         estimates=metrics.estimates,
         comparisons=comparisons,
         missing=metrics.missing,
         blocks=_shown(seen),
-        counts=Counts(attempted=rows.n, used=rows.n),
-        conditions=_conditions(check, seen),
+        counts=Counts(attempted=rows.questions, used=rows.questions),
+        conditions=_conditions(check, seen) | ({} if repeats is None else repeats.conditions()),
         notes=(*weakens, *notes),
         weakens=weakens,
         blind=of_quality(seen),
@@ -85,40 +82,6 @@ def wanted(check: Quality, rows: Scored) -> dict[str, tuple[str, ...] | None]:
     required = [requirement.metric for requirement in check.requirements]
     listed = check.listed or [name for family in families(rows) for name in family.listed(rows, check)]
     return {metric: _parts(metric, check, rows) for metric in dict.fromkeys((*required, *listed))}
-
-
-class Questions:
-    """All samples of each row, of models that are asked for several; each model is asked once.
-
-    Args:
-        check: Which requirements are about samples.
-        inputs: Where answers come from.
-    """
-
-    def __init__(self, check: Quality, inputs: Inputs) -> None:
-        self._check, self._inputs = check, inputs
-        self._made: dict[str, Scored | None] = {}
-        required = {requirement.metric for requirement in check.requirements}
-        self.metrics = () if check.query is not None else tuple(name for name in OF_SAMPLES if name in required)
-
-    def of(self, model: str) -> Scored | None:
-        """Rows of a model; None: it gives one answer to each row."""
-        if model not in self._made:
-            several = samples(self._inputs, self._check.dataset, model)
-            options = TextOptions(self._check.normalize, self._check.bleu_tokenize)
-            self._made[model] = as_questions(several, options)
-        return self._made[model]
-
-    def both(self, model: str) -> tuple[Scored, Scored]:
-        """Rows of the candidate and of another model.
-
-        Raises:
-            Undefined: One of them gives one answer to each row.
-        """
-        ours, other = self.of(self._check.model), self.of(model)
-        if ours is None or other is None:
-            raise Undefined("this metric needs several answers to each row of both models: `samples:` in `generate`")
-        return ours, aligned(other, ours)
 
 
 def _parts(metric: str, check: Quality, rows: Scored) -> tuple[str, ...] | None:
@@ -168,7 +131,7 @@ def _without_parts(metric: str, rows: Scored) -> str:
 
 
 def _comparisons(
-    check: Quality, inputs: Inputs, rows: Scored, tools: Estimators, metrics: ScoredMetrics, questions: Questions
+    check: Quality, inputs: Inputs, rows: Scored, tools: Estimators, metrics: ScoredMetrics
 ) -> Mapping[tuple[str, str], Comparison | ComparisonParts]:
     comparisons: dict[tuple[str, str], Comparison | ComparisonParts] = {}
     asked = dict.fromkeys((r.metric, r.model) for r in check.requirements if r.model is not None)
@@ -176,19 +139,16 @@ def _comparisons(
         assert model is not None
         sentences = [r for r in check.requirements if (r.metric, r.model) == (metric, model)]
         parts = _compared_parts(metric, [r.part for r in sentences], metrics)
-        ours = rows
         try:
             other = aligned(_answers(check, inputs, model), rows)
-            if metric in questions.metrics:
-                ours, other = questions.both(model)
-        except (NotRunError, Undefined) as reason:
+        except NotRunError as reason:
             metrics.missing[f"{metric} vs {model}"] = str(reason)
             continue
         made: dict[str | None, Comparison] = {}
         for part in parts:
             name = metric if part is None else f"{metric}({part})"
             try:
-                made[part] = score(metric, part, ours).compare(ours, other, tools)
+                made[part] = score(metric, part, rows).compare(rows, other, tools)
             except Undefined as undefined:
                 metrics.missing[f"{name} vs {model}"] = str(undefined)
         if None in made:
@@ -211,7 +171,10 @@ def _answers(check: Quality, inputs: Inputs, model: str) -> Scored:
         inputs, check.dataset, model, positive=check.positive, decision_threshold=check.decision_threshold,
         options=TextOptions(check.normalize, check.bleu_tokenize),
     )  # fmt: skip
-    return rows if check.query is None else replace(rows, queries=queries_of(inputs, check.dataset, check.query))
+    if check.query is not None:
+        return replace(rows, queries=rows.spread(queries_of(inputs, check.dataset, check.query)))
+    # Several answers to a row are answers to one question.
+    return rows if rows.asked == 1 or rows.task != "text" else replace(rows, queries=rows.number(np.arange(rows.n)))
 
 
 def row_scores(check: Quality, answers: Predictions) -> RowScores | None:
@@ -229,12 +192,18 @@ def row_scores(check: Quality, answers: Predictions) -> RowScores | None:
         try:
             definition = score(metric, None, rows)
             if isinstance(definition, Share):
-                return RowScores(metric, definition.hit(rows).astype(np.float64), _margin(check, metric))
+                return RowScores(metric, _of_questions(definition.hit(rows), rows), _margin(check, metric))
             if isinstance(definition, MeanLoss):
-                return RowScores(metric, definition.losses(rows), _margin(check, metric))
+                return RowScores(metric, _of_questions(definition.losses(rows), rows), _margin(check, metric))
         except Undefined:
             continue
     return None
+
+
+def _of_questions(values: NDArray[Any], rows: Scored) -> NDArray[np.float64]:
+    """Mean over all answers to each row of the dataset."""
+    means: NDArray[np.float64] = values.astype(np.float64).reshape(rows.asked, -1).mean(axis=0)
+    return means
 
 
 def _margin(check: Quality, metric: str) -> float:

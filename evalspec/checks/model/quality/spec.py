@@ -84,6 +84,9 @@ class Quality(Check):
     `1 - C(n - c, k) / C(n, k)` with c right ones by `exact_match`, or that all of k are (`pass_all`), and their mean
     over questions, which are what is counted: 100 questions with eight answers each are 100. A question with fewer
     than k answers leaves the metric without a value.
+    A model that gives several answers to a row (`samples` in `generate`, `orders` in `options`): every score is the
+    mean over all of them, and the row is a cluster; how much of the variance is of drawing is told. One with several
+    texts in `prompt: {user: [...]}`: what is required must hold for each of them.
     Boxes: matched by pycocotools, with its overlaps, its 101 recalls and its crowds; objects of any size, and for each
     class the 100 surest boxes in a picture. Bounds by the jackknife over 200 groups of pictures, from 200 pictures on,
     20 of them with objects of every class that counts. The pseudo-values are those of the area under the curve, as the
@@ -131,6 +134,7 @@ class Quality(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    each_template: ClassVar[bool] = True
     shows: ClassVar[tuple[Shows, ...]] = ("right answers",)
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
 

@@ -180,7 +180,8 @@ def _losses(metric: str, rows: Scored) -> Losses:
     else:
         raise Undefined(f"{metric} is no mean over rows, so no slice can be searched by it")
     clusters = None if rows.clusters is None else rows.clusters[among]
-    return Losses(metric, np.asarray(values, dtype=np.float64), among, isinstance(one, Share), clusters)
+    numbers = rows.number(among)
+    return Losses(metric, np.asarray(values, dtype=np.float64), numbers, isinstance(one, Share), clusters)
 
 
 def _cuts(dataset: str, asked: Discover, inputs: Inputs, rows: Scored) -> tuple[list[Cuts], list[str]]:

@@ -131,6 +131,7 @@ def percentile(metric: str, share: float, rows: Scored, groups: Groups, tools: E
         Undefined: No group has a value.
     """
     one = score(metric, None, rows)
+    groups = replace(groups, codes=rows.spread(groups.codes))
     spread = _spread(rows, groups)
     if spread is not None:
         return GroupPercentile(ValueOnly(None, 0, f"no bound: {spread}"), notes=(spread,))
@@ -189,7 +190,7 @@ def _one_by_one(metric: str, rows: Scored, groups: Groups, tools: Estimators, hi
     kept: list[int] = []
     figures: list[tuple[int, float, float, float]] = []
     for code, numbers in _rows_of(groups):
-        inside = rows.rows(numbers)
+        inside = rows.part(numbers)
         try:
             estimate = score(metric, None, inside).estimate(inside, tools)
         except Undefined:

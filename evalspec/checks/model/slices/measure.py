@@ -108,7 +108,7 @@ def measure(check: Slices, inputs: Inputs) -> CheckResult:
         raise InputError(unbounded)
     rows = _answers(check, inputs, check.model)
     tools = Estimators.of(inputs)
-    sofar = _Sofar(np.zeros(rows.n, dtype=np.bool_))
+    sofar = _Sofar(np.zeros(rows.questions, dtype=np.bool_))
     comparisons: Mapping[tuple[str, str], Comparison | ComparisonParts] = {}
     if check.by:
         comparisons = _by(check, inputs, rows, tools, sofar)
@@ -123,7 +123,7 @@ def measure(check: Slices, inputs: Inputs) -> CheckResult:
     used = int(sofar.covered.sum())
     return CheckResult(
         estimates=sofar.estimates, comparisons=comparisons, missing=sofar.missing, blocks=sofar.blocks,
-        counts=Counts(attempted=rows.n, used=used, dropped=rows.n - used), notes=sofar.notes,
+        counts=Counts(attempted=rows.questions, used=used, dropped=rows.questions - used), notes=sofar.notes,
         conditions=_looked_at(check, inputs), blind=sofar.blind,
     )  # fmt: skip
 
@@ -366,7 +366,7 @@ def _table(rows: Scored, cut: Cells, sliced: Sliced, bounds: Mapping[str, Bounds
     overall = None if sliced.overall is None else sliced.overall.value
     sizes = {cell.name: cell.n for cell in cut.kept}
     lines: list[tuple[TableCell, ...]] = [
-        (name, sizes[name], sizes[name] / rows.n, part.value, *bounds[name], overall)
+        (name, sizes[name], sizes[name] / rows.questions, part.value, *bounds[name], overall)
         for name, part in sliced.parts.items()
     ]  # fmt: skip
     columns = (

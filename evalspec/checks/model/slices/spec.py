@@ -151,6 +151,7 @@ class Slices(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "model"
+    each_template: ClassVar[bool] = True
     shows: ClassVar[tuple[Shows, ...]] = ("answers in slices",)
     metrics: ClassVar[tuple[Metric, ...]] = DECLARED
 

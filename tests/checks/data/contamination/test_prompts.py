@@ -223,3 +223,22 @@ def test_the_second_half_is_never_sent(tmp_path: Path) -> None:
     assert not recited_rows(check(recite="candidate"), made).rows.any()
     assert sent == [" ".join(text.split()[:15]) for text in texts]
     assert np.array_equal(made.altered, ["recited"])
+
+
+@pytest.mark.parametrize("lettered", [True, False])
+def test_lists_of_options_are_read_as_they_are_shown(lettered: bool, tmp_path: Path) -> None:
+    """A question that stands among the examples with its options; one with other options; a new one."""
+    shown = "A. Paris\nB. Rome" if lettered else "Paris\nRome"
+    sent = SentTexts(None, ({"q": "Capital of France, of these two?", "choices": shown},), ("A",),
+                     {"q": "question", "choices": "choices"}, ("choices",) if lettered else ())  # fmt: skip
+    questions = [
+        "Capital of France, of these two?",
+        "Capital of France, of these two?",
+        "Largest city of Italy, by far?",
+    ]
+    table = pa.table({"question": questions, "choices": [["Paris", "Rome"], ["Lyon", "Nice"], ["Rome", "Milan"]]})
+    made = FakeInputs(evidence=tmp_path, tables={"test": table})
+    made.sent["candidate"] = sent
+    found = prompt_rows(check(column="question", prompts="candidate"), made)
+    assert found.place[0] == 0 and found.place[2] == -1
+    assert found.texts[0] == f"{questions[0]}\n{shown}"
