@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from evalspec.evidence.record import CheckRecord, DatasetRecord, Environment, ModelRecord, Policy, Record
-from evalspec.lineage.comparability import FIELDS, NOT_SHOWN, comparability_key, holds_for, unlike
+from evalspec.evidence.test import Test
+from evalspec.lineage.comparability import FIELDS, NOT_SHOWN, apart, comparability_key, holds_for, own_fields, unlike
 
 FACTS = {"cpu": "Xeon", "cores": 8, "gpu0_name": "H200", "gpu0_power_limit_W": 700.0}
 
@@ -81,3 +82,14 @@ def test_a_power_limit_belongs_to_the_gpu_that_was_used() -> None:
 
 def test_every_field_has_words() -> None:
     assert tuple(holds_for(record(), check(), model())) == FIELDS
+
+
+def test_what_a_number_was_counted_over_must_be_alike() -> None:
+    """A condition that is called as a metric is; records from before say nothing of it."""
+    rows = Test(name="integrity/rows", check="integrity", metric="rows", sentence="rows == 0", op="==", threshold=0.0,
+                unit="rows")  # fmt: skip
+    before = CheckRecord(id="integrity", check="integrity", dimension="data", status="measured", datasets=("test",))
+    after = before.model_copy(update={"conditions": {"rows": "all columns but the key 'id'"}})
+    fields = [own_fields(record(), one, rows) for one in (before, after)]
+    assert apart("data", *fields).forbids == ("counted over: not shown, then all columns but the key 'id'",)
+    assert apart("data", fields[1], fields[1]).forbids == ()
