@@ -76,7 +76,8 @@ def unlike(ours: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[str, ...
 def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]:
     """`holds_for` of the model that a check is about; of a check that has none, the dataset alone.
 
-    With it stand the column of the truth, what the number was counted over, and the artifact of each model that the number of ``test`` is held against.
+    With it stand the column of the truth, what the number was counted over, and the artifact of each model that the
+    number of ``test`` is held against.
     """
     models = {one.name: one for one in record.models}
     relative = is_shown(check, test, "only a difference of models")

@@ -90,6 +90,10 @@ class Evidence(Protocol):
         """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
         ...
 
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate is said to read, of those that are there; none where nothing is said."""
+        ...
+
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Cluster of each row of the whole dataset: shape (n,); None: rows stand for themselves."""
         ...

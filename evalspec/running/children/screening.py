@@ -134,6 +134,10 @@ class RunEvidence:
         """Columns that the candidate reads, or may read."""
         return self._inputs.feature_columns(dataset)
 
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate is said to read."""
+        return self._inputs.stated_columns(dataset)
+
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Cluster of each row."""
         return self._inputs.clusters(dataset)

@@ -88,7 +88,10 @@ def _told_equal(evidence: Evidence, dataset: str, surplus: int) -> Iterator[Susp
 
 def _counts_them(evidence: Evidence, check: Check, dataset: str, surplus: int) -> bool:
     """A requirement counts equal rows in columns in which these are equal as well: a time in each row hides copies."""
-    if not any(one.metric == "duplicate_rows" for one in check.requirements) or getattr(check, "dataset", "") != dataset:
+    if (
+        not any(one.metric == "duplicate_rows" for one in check.requirements)
+        or getattr(check, "dataset", "") != dataset
+    ):
         return False
     table, key = evidence.rows(dataset), evidence.dataset(dataset).key
     names = getattr(check, "duplicates_by", ()) or [name for name in table.column_names if name != key]

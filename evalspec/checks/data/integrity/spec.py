@@ -149,10 +149,12 @@ class Integrity(Check):
     )
     record_set: str | None = Field(None, description="Which record set of the Croissant file, where it has several.")
     digest: dict[str, str] = Field(default_factory=dict, description="File: its sha256, as 64 digits of 0-9 and a-f.")
-    duplicates_by: tuple[str, ...] = Field((), description="Columns in which duplicates are equal; default: all but the `key:`.")
+    duplicates_by: tuple[str, ...] = Field(
+        (), description="Columns in which duplicates are equal; default: all but the `key:`."
+    )
     split: str | None = Field(
         None,
-        description="Column that names the split of a row; rows equal in `duplicates_by`, or in all else but the `key:`, "
+        description="Column that names the split of a row; rows equal in `duplicates_by`, or in all but the `key:`, "
         "are in one.",
     )
 
