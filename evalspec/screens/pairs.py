@@ -39,6 +39,19 @@ def compared(checks: Iterable[Check]) -> tuple[Pair, ...]:
     return tuple(dict.fromkeys(pair for pair in found if pair not in unlike and pair[::-1] not in unlike))
 
 
+def alike(evidence: Evidence) -> tuple[Pair, ...]:
+    """Pairs of `compared`, and each dataset that no check names beside the first that is judged.
+
+    What a spec names and never compares may well be what the model meets; rows without the columns of the judged ones
+    are something else.
+    """
+    found = list(compared(evidence.checks))
+    for dataset in evidence.unnamed:
+        names = set(evidence.rows(dataset).column_names)
+        found += [(one, dataset) for one in judged(evidence) if names >= set(evidence.features(one))][:1]
+    return tuple(dict.fromkeys(found))
+
+
 def judged(evidence: Evidence) -> tuple[str, ...]:
     """Datasets on which the run has answers of a model."""
     return tuple(dict.fromkeys(dataset for dataset, _ in evidence.answers))

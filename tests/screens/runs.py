@@ -110,6 +110,10 @@ class MemoryEvidence(RunEvidence):
         aside = ("id", "y", "anna", "ben")
         return tuple(name for name in self.tables[dataset].column_names if name not in aside)
 
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        return tuple(name for name in self.tables if name not in self.of.datasets)
+
     def stated_columns(self, dataset: str) -> tuple[str, ...]:
         return ()
 

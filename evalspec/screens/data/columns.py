@@ -12,7 +12,7 @@ import pyarrow as pa
 from evalspec.errors import InputError
 from evalspec.evidence.screens import Suspicion
 from evalspec.screens.evidence import Look
-from evalspec.screens.pairs import compared, independent
+from evalspec.screens.pairs import alike, independent
 from evalspec.stats.drift.distances import matched_counts
 from evalspec.tables.columns import ColumnPair, compare_columns
 from evalspec.tables.entities import called_as_code
@@ -69,7 +69,7 @@ def look(evidence: Evidence) -> Look:
     """Columns of the datasets that the spec compares."""
     suspicions: list[Suspicion] = []
     questions = 0
-    for pair in compared(evidence.checks):
+    for pair in alike(evidence):
         if set(pair) <= set(evidence.datasets):
             found, asked = _of_pair(evidence, pair)
             suspicions += found

@@ -11,7 +11,7 @@ import pyarrow as pa
 from evalspec.answers.arrays import column_array
 from evalspec.evidence.screens import Suspicion
 from evalspec.screens.evidence import Look
-from evalspec.screens.pairs import compared, judged
+from evalspec.screens.pairs import alike, compared, judged, train_and_test
 from evalspec.sources.reading.copies import find_copies
 from evalspec.sources.reading.rows import row_digests
 from evalspec.tables.comparable import family
@@ -59,7 +59,11 @@ def look(evidence: Evidence) -> Look:
 
 def _pairs(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """Datasets that claim to be different rows; two views of one file say by their `where` what they are."""
-    found = [*compared(evidence.checks), *((a, b) for a in judged(evidence) for b in judged(evidence) if a < b)]
+    new = judged(evidence)
+    found = [*alike(evidence), *((a, b) for a in new for b in new if a < b)]
+    # Whatever else a spec names beside rows that are judged: rows for few examples or for timing come from others.
+    trained = {train for train, _ in train_and_test(evidence.checks)}
+    found += [(one, other) for one in evidence.datasets if one in trained for other in new]
     seen: set[frozenset[str]] = set()
     for pair in found:
         paths = {getattr(evidence.dataset(name), "path", name) for name in pair}

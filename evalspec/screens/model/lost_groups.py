@@ -53,13 +53,15 @@ def _of_pair(evidence: Evidence, model: str, baseline: str, dataset: str) -> Ite
         least = LOST if ours.better else LOST_OF_VALUES
         if min(inside.sum(), others.sum()) < FEWEST or decided(evidence, dataset, group.column):
             yield None
-        elif more[inside].mean() - max(0.0, more[others].mean()) < least:
+            continue
+        if more[inside].mean() - max(0.0, more[others].mean()) < least:
             yield None
-        else:
-            p_value = (_of_hits if ours.metric == "accuracy" else _of_amounts)(more[inside], more[others])
-            sentence = _sentence(model, baseline, dataset, group.name, ours, theirs, inside, others)
-            suggestion = _suggestion(evidence, model, baseline, dataset, group, ours)
-            yield evidence.suspicion(group.name, sentence, suggestion, p_value)
+            continue
+        p_value = (_of_hits if ours.metric == "accuracy" else _of_amounts)(more[inside], more[others])
+        sentence = _sentence((model, ours), (baseline, theirs), f"with {group.name} of {dataset}", inside, others)
+        yield evidence.suspicion(
+            group.name, sentence, _suggestion(evidence, model, baseline, dataset, group, ours), p_value
+        )
 
 
 def _of_hits(inside: NDArray[np.float64], others: NDArray[np.float64]) -> float:
@@ -81,29 +83,20 @@ def _of_amounts(inside: NDArray[np.float64], others: NDArray[np.float64]) -> flo
 
 
 def _sentence(
-    model: str,
-    baseline: str,
-    dataset: str,
-    name: str,
-    ours: Losses,
-    theirs: Losses,
-    inside: NDArray[np.bool_],
-    others: NDArray[np.bool_],
+    own: tuple[str, Losses], other: tuple[str, Losses], rows: str, inside: NDArray[np.bool_], others: NDArray[np.bool_]
 ) -> str:
-    means = [one.rows[rows].mean() for rows in (inside, others) for one in (ours, theirs)]
-    rows = f"the {inside.sum():,} rows with {name} of {dataset}"
+    """What both models come to in the group, and in the other rows."""
+    (model, ours), (baseline, theirs) = own, other
+    means = [one.rows[part].mean() for part in (inside, others) for one in (ours, theirs)]
+    first, second, third, fourth = (f"{100 * (1 - one):.3g} %" if ours.better else f"{one:.3g}" for one in means)
+    count = f"the {inside.sum():,} rows {rows}"
     if ours.metric == "accuracy":
-        own, base, own_others, base_others = (f"{100 * (1 - mean):.3g} %" for mean in means)
-        return f"{model} answers {own} of {rows} rightly, {baseline} {base}; of the other rows {own_others} and {base_others}"
-    if ours.better:
-        own, base, own_others, base_others = (f"{100 * (1 - mean):.3g} %" for mean in means)
-        said = f"{ours.metric} of {model} is {own} in {rows}, of {baseline} {base}"
-        return f"{said}; in the other rows {own_others} and {base_others}"
-    own, base, own_others, base_others = (f"{mean:.3g}" for mean in means)
-    return (
-        f"{model} is off by {own} on average in {rows}, {baseline} by {base}; in the other rows by {own_others} and "
-        f"{base_others}"
-    )
+        said = f"{model} answers {first} of {count} rightly, {baseline} {second}; of the other rows"
+    elif ours.better:
+        said = f"{ours.metric} of {model} is {first} in {count}, of {baseline} {second}; in the other rows"
+    else:
+        said = f"{model} is off by {first} on average in {count}, {baseline} by {second}; in the other rows by"
+    return f"{said} {third} and {fourth}"
 
 
 def _suggestion(evidence: Evidence, model: str, baseline: str, dataset: str, group: RowGroup, losses_of: Losses) -> str:

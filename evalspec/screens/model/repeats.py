@@ -30,7 +30,7 @@ def look(evidence: Evidence) -> Look:
         rows, unlike = details.get(ROWS), details.get(UNLIKE)
         if isinstance(rows, int) and isinstance(unlike, int) and unlike >= max(FEWEST, SHARE * rows):
             sentence = f"{model} answers {unlike:,} of {rows:,} rows of {dataset} otherwise when it is asked again"
-            suspicions.setdefault(model, evidence.suspicion(model, sentence, ""))
+            suspicions.setdefault(model, evidence.suspicion(model, sentence, "", weakens=True))
     for check in evidence.checks:
         samples = [one for one in evidence.samples(check.name) if one.model == check.model]
         rows, unlike = _timed(samples)
@@ -39,7 +39,7 @@ def look(evidence: Evidence) -> Look:
                 f"{check.model} gave other answers in {unlike:,} of {rows:,} queries of {check.name} than to the first "
                 "about the same row"
             )
-            suspicions[check.model] = evidence.suspicion(check.model, sentence, "")
+            suspicions[check.model] = evidence.suspicion(check.model, sentence, "", weakens=True)
     return Look(tuple(suspicions.values()))
 
 
