@@ -104,15 +104,18 @@ class PredictionFiles(RuntimeModel):
         """
         kinds = discover()
         try:
-            made = kinds.runtime(str(fields.get("kind", ""))).model_validate(
-                {"path": self.artifact, "classes": self.classes, **fields}
-            )
+            kind = kinds.runtime(str(fields.get("kind", "")))
+            place = {"path": self.artifact} if "path" in kind.model_fields else {}
+            made = kind.model_validate({**place, "classes": self.classes, **fields})
         except SpecError as error:
             raise ValueError(f"`runs_as` needs the `kind` of a model: {error.problems[0].message}") from error
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise ValueError(f"`runs_as` {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
         return made
+
+    def runs_code(self) -> tuple[str, ...]:
+        return (*super().runs_code(), *(self._as_model(self.runs_as).runs_code() if self.runs_as else ()))
 
     def artifact_model(self, access: Access) -> Model | None:
         """As ``runs_as`` says, else as its ending does."""
