@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from evalspec.language.parts import Check
     from evalspec.screens.evidence import Evidence
@@ -59,8 +60,18 @@ def judged(evidence: Evidence) -> tuple[str, ...]:
 
 def independent(evidence: Evidence, dataset: str) -> pa.Table:
     """Rows of a dataset, one of each cluster, since those of one cluster say little more than one of them."""
-    table, clusters = evidence.rows(dataset), evidence.clusters(dataset)
+    table = evidence.rows(dataset)
+    return table if evidence.clusters(dataset) is None else table.take(independent_rows(evidence, dataset))
+
+
+def independent_rows(evidence: Evidence, dataset: str) -> NDArray[np.int64]:
+    """Places among the rows that a screen is handed, shape (k,): one of each cluster, drawn at random.
+
+    The first of each may be of one kind: of four ways to travel always the plane.
+    """
+    index, clusters = evidence.index(dataset), evidence.clusters(dataset)
     if clusters is None:
-        return table
-    _, first = np.unique(clusters[evidence.index(dataset)], return_index=True)
-    return table.take(np.sort(first))
+        return np.arange(len(index))
+    order = np.random.default_rng(len(index)).permutation(len(index))
+    _, first = np.unique(clusters[index][order], return_index=True)
+    return np.sort(order[first])

@@ -91,6 +91,10 @@ def _of_test(
         codes = encoded(rows.column(name))
         if any(_tells(codes, other) for other in settled):
             continue
+        if train is not None and name == part.cluster:
+            # That rows of one cluster say less than others the spec says itself.
+            yield 0, _beside(evidence, test, train, name, None), codes
+            continue
         depends = _dependence(evidence, test, train, name)
         if depends is None:
             continue
@@ -130,24 +134,25 @@ def _type(table: pa.Table, name: str) -> pa.DataType:
     return table.schema.field(name).type
 
 
-def _beside(evidence: Evidence, test: str, train: str, name: str, depends: Dependence) -> Suspicion | None:
+def _beside(evidence: Evidence, test: str, train: str, name: str, depends: Dependence | None) -> Suspicion | None:
     """Entities of test rows that stand in training, in the same spelling."""
     ours, theirs = evidence.rows(train).column(name), evidence.rows(test).column(name)
     values = set(ours.unique().to_pylist()) - {None}
     shared = np.array([value in values for value in theirs.to_pylist()])
-    if shared.sum() < max(ROWS, SHARE * len(shared)) or depends.correlation < HANGS:
+    if shared.sum() < max(ROWS, SHARE * len(shared)) or (depends is not None and depends.correlation < HANGS):
         return None
-    sentence = (
-        f"{name} of {shared.sum():,} of {len(shared):,} rows of {test} stands in {train} too, and rows with one {name} "
-        f"have {depends.what} in common (correlation {depends.correlation:.2f}): a model that knows them does better "
-        "than with others"
-    )
+    sentence = f"{name} of {shared.sum():,} of {len(shared):,} rows of {test} stands in {train} too"
+    if depends is not None:
+        sentence += (
+            f", and rows with one {name} have {depends.what} in common (correlation {depends.correlation:.2f}): a model "
+            "that knows them does better than with others"
+        )
     fields: dict[str, object] = {"train": [train], "test": test, "group": name}
     suggestion = evidence.requirement("data", "leakage", "group_overlap == 0 rows", fields)
     part = evidence.dataset(test)
-    if part.cluster is None and depends.times >= TIMES:
+    if part.cluster is None and depends is not None and depends.times >= TIMES:
         suggestion = _with_cluster(part, test, name) + suggestion
-    return evidence.suspicion(name, sentence, suggestion, depends.p_value)
+    return evidence.suspicion(name, sentence, suggestion, None if depends is None else depends.p_value)
 
 
 def _inside(evidence: Evidence, test: str, name: str, depends: Dependence) -> Suspicion | None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from evalspec.screens.answers import baselines, fields_of, losses
 from evalspec.screens.evidence import Look
-from evalspec.screens.groups import FEWEST, decided, independent_rows, row_groups
+from evalspec.screens.groups import FEWEST, decided, row_groups
+from evalspec.screens.pairs import independent_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
