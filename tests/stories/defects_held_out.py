@@ -290,11 +290,11 @@ def energy(kind: str) -> Case:
             "runs_as": {"kind": "onnx", "inputs": {"x": columns}, "outputs": {"value": "value"},
                         "preprocess": [{"cast": "float32"}]},
         }  # fmt: skip
-        case.files["candidate.onnx"] = _linear(*weights)
+        case.files["candidate.onnx"] = linear_model(*weights)
     return case
 
 
-def _linear(weights: NDArray[np.float64], bias: float) -> bytes:
+def linear_model(weights: NDArray[np.float64], bias: float) -> bytes:
     """A linear model as an ONNX file."""
     from onnx import TensorProto, helper, numpy_helper
 
@@ -365,7 +365,8 @@ def answer(inputs):
     n = len(np.asarray(inputs["tenure"]).reshape(-1))
     {defect}
     plan = np.array([{lookup} for one in np.asarray(inputs["plan"]).reshape(-1)])
-    score = 1.2 - 0.05 * np.asarray(inputs["tenure"]).reshape(-1) + 0.8 * (np.asarray(inputs["calls"]).reshape(-1) - 1.3)
+    tenure, calls = (np.asarray(inputs[one]).reshape(-1) for one in ("tenure", "calls"))
+    score = 1.2 - 0.05 * tenure + 0.8 * (calls - 1.3)
     p = 1 / (1 + np.exp(-(score + plan) + {noise}))
     return {{"p": np.stack([p, 1 - p], axis=1)}}
 """
@@ -483,13 +484,13 @@ def _raters(case: Case, rng: np.random.Generator) -> None:
 
 def _negated(case: Case, rng: np.random.Generator) -> None:
     _, _, (weights, bias) = _energy()
-    case.files["candidate.onnx"] = _linear(-weights, bias)
+    case.files["candidate.onnx"] = linear_model(-weights, bias)
 
 
 def _older(case: Case, rng: np.random.Generator) -> None:
     """The artifact is the release before, the answers are those of the new one."""
     _, _, (weights, bias) = _energy()
-    case.files["candidate.onnx"] = _linear(0.6 * weights, bias - 20.0)
+    case.files["candidate.onnx"] = linear_model(0.6 * weights, bias - 20.0)
 
 
 TRAFFIC = ("a unit changed in traffic", "cells went missing in traffic", "a sentinel in traffic",

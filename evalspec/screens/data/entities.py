@@ -144,8 +144,8 @@ def _beside(evidence: Evidence, test: str, train: str, name: str, depends: Depen
     sentence = f"{name} of {shared.sum():,} of {len(shared):,} rows of {test} stands in {train} too"
     if depends is not None:
         sentence += (
-            f", and rows with one {name} have {depends.what} in common (correlation {depends.correlation:.2f}): a model "
-            "that knows them does better than with others"
+            f", and rows with one {name} have {depends.what} in common (correlation {depends.correlation:.2f}): a "
+            "model that knows them does better than with others"
         )
     fields: dict[str, object] = {"train": [train], "test": test, "group": name}
     suggestion = evidence.requirement("data", "leakage", "group_overlap == 0 rows", fields)
