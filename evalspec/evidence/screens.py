@@ -24,7 +24,7 @@ class Suspicion(Frozen):
     weakens: bool = Field(False, description="Certain enough to make the verdict weaker than it reads.")
 
 
-class Trial(Frozen):
+class RowTrial(Frozen):
     """Rows that a model was tried on for the screens alone."""
 
     model: str
@@ -43,4 +43,4 @@ class Screening(Frozen):
     looked: tuple[str, ...] = Field((), description="Screens that looked.")
     blind: dict[str, str] = Field(default_factory=dict, description="Screen that could not look: why.")
     suspicions: tuple[Suspicion, ...] = ()
-    trials: tuple[Trial, ...] = Field((), description="Models that were asked a few rows for the screens.")
+    trials: tuple[RowTrial, ...] = Field((), description="Models that were asked a few rows for the screens.")

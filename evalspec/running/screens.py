@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evalspec.errors import EvalspecError
 from evalspec.evidence.record import CheckRecord, DatasetRecord, EvidenceFile
-from evalspec.evidence.screens import Screening, Trial
+from evalspec.evidence.screens import RowTrial, Screening
 from evalspec.planning import Plan
 from evalspec.running.children.jobs import CheckJob, predictions_file, predictions_key
 from evalspec.running.children.messages import Progress
@@ -30,7 +30,7 @@ def screen_job(
     answered: Iterable[EvidenceFile],
     folder: Path,
     timings: Path,
-    trials: Sequence[Trial] = (),
+    trials: Sequence[RowTrial] = (),
 ) -> ScreenJob | None:
     """Job of the screens of a run; None: it has read no dataset.
 

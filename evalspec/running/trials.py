@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalspec.errors import EvalspecError
-from evalspec.evidence.screens import Trial
+from evalspec.evidence.screens import RowTrial
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
 from evalspec.running.children.screening import MOST_BYTES, file_bytes, unnamed_datasets
 from evalspec.screens.pairs import compared
@@ -36,7 +36,7 @@ class _Question(NamedTuple):
 
 def tried_models(
     plan: Plan, parts: SpecParts, subjects: Subjects, children: Children, observer: Observer, run_s: float
-) -> list[Trial]:
+) -> list[RowTrial]:
     """Ask models a few rows; one that can't be loaded, or takes too long, is not tried.
 
     Args:
@@ -47,7 +47,7 @@ def tried_models(
         observer: Told how far it has come.
         run_s: What the run has taken until now.
     """
-    found: list[Trial] = []
+    found: list[RowTrial] = []
     ends = time.monotonic() + max(LEAST_S, SHARE_OF_RUN * run_s)
     for one in [*_of_traffic(plan, parts), *_of_artifacts(plan, parts, subjects, children.folder)]:
         left = ends - time.monotonic()
@@ -63,10 +63,13 @@ def tried_models(
         except EvalspecError as error:
             if one.is_stated:
                 # Who says how the artifact is run is to know that it does not.
-                found.append(Trial(model=one.name, dataset=one.dataset, rows=0, unlike=0, reason=str(error)))
+                found.append(RowTrial(model=one.name, dataset=one.dataset, rows=0, unlike=0, reason=str(error)))
             continue
         if answer["rows"]:
-            found.append(Trial(model=one.name, dataset=one.dataset, **answer))
+            found.append(RowTrial(
+                model=one.name, dataset=one.dataset, rows=answer["rows"], failed=answer.get("failed", 0),
+                reason=answer.get("reason", ""), unlike=answer.get("other"),
+            ))  # fmt: skip
     return found
 
 

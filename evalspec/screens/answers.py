@@ -58,7 +58,7 @@ def right(answers: Predictions, rows: NDArray[np.int64]) -> NDArray[np.bool_] | 
     return None
 
 
-class Losses(NamedTuple):
+class RowLosses(NamedTuple):
     """How far each row's answer is off.
 
     Args:
@@ -72,7 +72,7 @@ class Losses(NamedTuple):
     better: bool
 
 
-def losses(evidence: Evidence, dataset: str, model: str, rows: NDArray[np.int64]) -> Losses | None:
+def losses(evidence: Evidence, dataset: str, model: str, rows: NDArray[np.int64]) -> RowLosses | None:
     """0 or 1 of classes, the distance of values, of texts what a check of these answers scores; None: nothing says so.
 
     Args:
@@ -84,13 +84,13 @@ def losses(evidence: Evidence, dataset: str, model: str, rows: NDArray[np.int64]
     answers = evidence.predictions(dataset, model)
     hits = right(answers, rows)
     if hits is not None:
-        return Losses("accuracy", 1.0 - hits.astype(np.float64), True)
+        return RowLosses("accuracy", 1.0 - hits.astype(np.float64), True)
     if answers.truth is None:
         return None
     if answers.task == "values" and answers.values is not None:
-        return Losses("mae", np.abs(answers.values[rows] - np.asarray(answers.truth, np.float64)[rows]), False)
+        return RowLosses("mae", np.abs(answers.values[rows] - np.asarray(answers.truth, np.float64)[rows]), False)
     for check in evidence.checks:
         scored = check.row_scores(answers) if getattr(check, "dataset", "") == dataset else None
         if scored is not None:
-            return Losses(scored.name, 1.0 - np.asarray(scored.scores, np.float64)[rows], True)
+            return RowLosses(scored.name, 1.0 - np.asarray(scored.scores, np.float64)[rows], True)
     return None

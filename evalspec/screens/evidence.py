@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from evalspec.evidence.screens import Suspicion, Trial
+from evalspec.evidence.screens import RowTrial, Suspicion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,7 +135,7 @@ class Evidence(Protocol):
         ...
 
     @property
-    def trials(self) -> tuple[Trial, ...]:
+    def trials(self) -> tuple[RowTrial, ...]:
         """Models that were asked a few rows for the screens."""
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from evalspec.evidence.screens import LEVEL, Screening, Suspicion, Trial
+from evalspec.evidence.screens import LEVEL, RowTrial, Screening, Suspicion
 from evalspec.language.registry import DIMENSIONS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def look(name: str, evidence: Evidence) -> Look:
     return found
 
 
-def screening(looks: Mapping[str, Look], blind: Mapping[str, str], trials: Sequence[Trial] = ()) -> Screening:
+def screening(looks: Mapping[str, Look], blind: Mapping[str, str], trials: Sequence[RowTrial] = ()) -> Screening:
     """Suspicions that may be said: exact facts, and what stays at the family-wise level among all that was asked.
 
     Args:

@@ -15,7 +15,7 @@ import numpy as np
 
 from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.record import CheckRecord, Dimension
-from evalspec.evidence.screens import Suspicion, Trial
+from evalspec.evidence.screens import RowTrial, Suspicion
 from evalspec.language.inputs import Predictions, Samples, SliceMask
 from evalspec.language.parts import Check, Dataset, Model
 from evalspec.language.yaml_text import write
@@ -59,7 +59,7 @@ class ScreenJob:
     datasets: Mapping[str, int]
     answers: tuple[tuple[str, str], ...]
     timings: Path
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[RowTrial, ...] = ()
 
 
 @dataclass
@@ -190,7 +190,7 @@ class RunEvidence:
         )
 
     @property
-    def trials(self) -> tuple[Trial, ...]:
+    def trials(self) -> tuple[RowTrial, ...]:
         """Models that were asked a few rows."""
         return self.of.trials
 

@@ -170,7 +170,7 @@ class _Worker:
                 return {"rows": len(index), "failed": len(reasons), "reason": reasons[0] if reasons else ""}
         if beside is None:
             return {"rows": len(index)}
-        return {"rows": len(index), "unlike": otherwise(read_answers(Path(beside)), index, answers)}
+        return {"rows": len(index), "other": otherwise(read_answers(Path(beside)), index, answers)}
 
     def _likelihoods(self, question: Message, progress: Progress) -> Message:
         from evalspec.running.children.likelihoods import write_likelihoods

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.evidence.screens import Suspicion
-    from evalspec.screens.answers import Losses
+    from evalspec.screens.answers import RowLosses
     from evalspec.screens.evidence import Evidence
     from evalspec.screens.groups import RowGroup
 
@@ -84,7 +84,11 @@ def _of_amounts(inside: NDArray[np.float64], others: NDArray[np.float64]) -> flo
 
 
 def _sentence(
-    own: tuple[str, Losses], other: tuple[str, Losses], rows: str, inside: NDArray[np.bool_], others: NDArray[np.bool_]
+    own: tuple[str, RowLosses],
+    other: tuple[str, RowLosses],
+    rows: str,
+    inside: NDArray[np.bool_],
+    others: NDArray[np.bool_],
 ) -> str:
     """What both models come to in the group, and in the other rows."""
     (model, ours), (baseline, theirs) = own, other
@@ -100,6 +104,8 @@ def _sentence(
     return f"{said} {third} and {fourth}"
 
 
-def _suggestion(evidence: Evidence, model: str, baseline: str, dataset: str, group: RowGroup, losses_of: Losses) -> str:
+def _suggestion(
+    evidence: Evidence, model: str, baseline: str, dataset: str, group: RowGroup, losses_of: RowLosses
+) -> str:
     bound = f">= {baseline} - 5 pp" if losses_of.better else f"<= 1.1x {baseline}"
     return evidence.slice_requirement(group.where, f"worst_{losses_of.metric} {bound}", fields_of(dataset, model))
