@@ -24,11 +24,13 @@ from evalspec.answers.numbers import (
     two_columns,
 )
 from evalspec.answers.texts import said_reasons, said_texts, said_tokens
-from evalspec.errors import InputError, did_you_mean
+from evalspec.errors import InputError, InvalidError, did_you_mean
 from evalspec.language.inputs import AnswerKind, Boxes
 from evalspec.language.parts import OutputName
 
 SUM_TOLERANCE = 1e-3
+FEWEST_SUMS = 20
+"""Unlike rows that sum to 1, from which on no chance does it."""
 CLASS_OUTPUTS = ("logits", "probabilities", "label")
 ALONE: tuple[OutputName, ...] = ("text", "mask")
 """Outputs beside which no other is judged."""
@@ -284,11 +286,28 @@ def _one_class(
     return Mapped(len(predicted), probabilities=probabilities, predicted=predicted)
 
 
+def _refuse_probabilities(scores: NDArray[np.float64], name: str) -> None:
+    """Stop where what is called logits sums to 1 in row after row, as logits never do by chance.
+
+    Raises:
+        InvalidError: They are probabilities, of which softmax would make others.
+    """
+    if scores.shape[1] < 2 or len(scores) < FEWEST_SUMS or scores.min() < 0 or scores.max() > 1:
+        return
+    # One row again and again, as a padded batch or a model that always says the same gives it, is one sum.
+    if len(np.unique(scores, axis=0)) >= FEWEST_SUMS and (np.abs(scores.sum(axis=1) - 1.0) < SUM_TOLERANCE).all():
+        raise InvalidError(
+            f"the logits {name!r} are probabilities: all {len(scores):,} rows of a batch lie in 0..1 and sum to 1, and "
+            f"softmax would be applied twice; write outputs: {{probabilities: {name}}}"
+        )
+
+
 def _probabilities(
     named: Mapping[OutputName, NDArray[Any]], kinds: Kinds, width: int, first_row: int
 ) -> NDArray[np.float64] | None:
     if "logits" in kinds:
         scores = matrix(named["logits"], kinds["logits"], width, first_row)
+        _refuse_probabilities(scores, kinds["logits"])
         # One less a probability near 1 has lost the digits that tell how near it is.
         return np.hstack([sigmoid(-scores), sigmoid(scores)]) if scores.shape[1] == 1 else softmax64(scores)
     if "probabilities" not in kinds:

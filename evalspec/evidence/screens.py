@@ -21,6 +21,18 @@ class Suspicion(Frozen):
     sentence: str = Field(description="One sentence for people, with numbers.")
     suggestion: str = Field(description="YAML of the requirement that would decide it; empty: none can.")
     p_value: float | None = Field(None, description="None: an exact fact, which needs no level.")
+    weakens: bool = Field(False, description="Certain enough to make the verdict weaker than it reads.")
+
+
+class RowTrial(Frozen):
+    """Rows that a model was tried on for the screens alone."""
+
+    model: str
+    dataset: str
+    rows: int
+    failed: int = Field(0, description="Rows that it could not answer.")
+    reason: str = Field("", description="Why not, of the first of them.")
+    unlike: int | None = Field(None, description="Rows that the artifact answers unlike the file; None: not asked.")
 
 
 class Screening(Frozen):
@@ -31,3 +43,4 @@ class Screening(Frozen):
     looked: tuple[str, ...] = Field((), description="Screens that looked.")
     blind: dict[str, str] = Field(default_factory=dict, description="Screen that could not look: why.")
     suspicions: tuple[Suspicion, ...] = ()
+    trials: tuple[RowTrial, ...] = Field((), description="Models that were asked a few rows for the screens.")

@@ -252,6 +252,10 @@ class Model(Part):
         """True if it gives an answer for each row, which can be judged and timed."""
         return True
 
+    def artifact_model(self, access: Access) -> Model | None:
+        """Model that loads the artifact behind answers that are read from files; None: there is none, or no way to."""
+        return None
+
     @property
     def sampled(self) -> bool:
         """Its answers are drawn at random, so that the same row is answered otherwise each time."""

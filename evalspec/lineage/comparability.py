@@ -27,6 +27,8 @@ ASKED = {"prompt": PROMPT, "chat template": TEMPLATE}
 """Field: detail of a language model, both digests. They may change on purpose, and are named."""
 BASELINE = "model "
 """Prefix of a field that names the artifact which a number is held against."""
+COUNTED = "counted over"
+"""Field that says of what a number was made, where a condition of its check is called as its metric is."""
 
 
 def holds_for(record: Record, check: CheckRecord, model: ModelRecord) -> dict[str, str]:
@@ -76,7 +78,8 @@ def unlike(ours: Mapping[str, str], theirs: Mapping[str, str]) -> tuple[str, ...
 def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]:
     """`holds_for` of the model that a check is about; of a check that has none, the dataset alone.
 
-    With it stand the column of the truth, and the artifact of each model that the number of ``test`` is held against.
+    With it stand the column of the truth, what the number was counted over, and the artifact of each model that the
+    number of ``test`` is held against.
     """
     models = {one.name: one for one in record.models}
     relative = is_shown(check, test, "only a difference of models")
@@ -85,6 +88,8 @@ def own_fields(record: Record, check: CheckRecord, test: Test) -> dict[str, str]
     labels = {one.name: one.label for one in record.datasets if one.label is not None and one.name in check.datasets}
     if labels and check.dimension == "model":
         against["label"] = ", ".join(f"{label} of {name}" for name, label in labels.items())
+    if test.metric in check.conditions:
+        against[COUNTED] = _text(check.conditions[test.metric])
     own = [name for name in check.models if name not in check.baseline_models and name in models]
     if own:
         details = models[own[0]].details
@@ -121,7 +126,7 @@ def apart(dimension: Dimension, ours: Mapping[str, str], theirs: Mapping[str, st
         theirs: Of the later run.
     """
     others = sorted(name for name in {**ours, **theirs} if name.startswith(BASELINE))
-    wanted = (*(FIELDS if dimension == "system" else ("dataset", "label")), *ASKED, *others)
+    wanted = (*(FIELDS if dimension == "system" else ("dataset", "label")), COUNTED, *ASKED, *others)
     words = {
         name: f"{name}: {ours.get(name, NOT_SHOWN)}, then {theirs.get(name, NOT_SHOWN)}"
         for name in wanted

@@ -129,6 +129,9 @@ def _of_columns(columns: ColumnRoles, trained: Container[str]) -> dict[str, str]
         "rows": f"{key}, cluster: {plain(shared)}" if shared else key,
         "cluster": plain(shared or "patient"),
         "groups": groups or "group",
+        # A column that is not there is no group of rows; of a file that is still to come nothing is known.
+        "by": "# " if columns.is_read and not groups else "",
+        "unseen": "\n      - unseen_categories <= 2 %" if columns.has_categories else "",
         "slices": SLICES.format(groups=groups) if groups else NO_SLICES,
         "recalls": recalls,
         "leakage": LEAKAGE.format(group=plain(shared)) if shared and shared in trained else "",

@@ -247,7 +247,9 @@ class _Again:
         with tempfile.TemporaryDirectory() as scratch:
             job = job_again(base, self.folder, self.planned, self.planned.checks[0], self.access, Path(scratch))
             job = replace(job, seed=self.planned.spec.seed)
-            of_run = screen_job(job, self.planned, base.checks, base.datasets, base.predictions, self.folder, timings)
+            of_run = screen_job(
+                job, self.planned, base.checks, base.datasets, base.predictions, self.folder, timings, screens.trials
+            )
             try:
                 found = None if of_run is None else screens_again(of_run)
             except EvalspecError as error:

@@ -56,6 +56,7 @@ from evalspec.running.servers.served import Servers
 from evalspec.running.spec_diff import since_before
 from evalspec.running.standing import check_end, violated, void_changed, without_lost
 from evalspec.running.subjects import Children, Observer, Subjects, WatchesChecks, digest_of, subject_of
+from evalspec.running.trials import tried_models
 from evalspec.verdict import decide
 from evalspec.version import __version__
 
@@ -402,13 +403,15 @@ class _Run:
             today=self.started.date(),
         )
         timings = own if earlier is None else earlier / "evidence"
-        of_run = screen_job(
-            job, self.plan, self.checks, self.subjects.datasets.values(), self.subjects.answered, self.folder, timings
-        )
-        if of_run is None:
-            return None
         self.observer.step("screens: what nobody asked")
         run_s = (datetime.now(UTC) - self.started).total_seconds()
+        tried = tried_models(self.plan, self.parts, self.subjects, self.children, self.observer, run_s)
+        of_run = screen_job(
+            job, self.plan, self.checks, self.subjects.datasets.values(), self.subjects.answered, self.folder, timings,
+            tried,
+        )  # fmt: skip
+        if of_run is None:
+            return None
         return screens_of(of_run, self.shared, self.observer.progress, run_s)
 
     def _ahead(self, check: Check) -> Ahead:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from evalspec.errors import EvalspecError
 from evalspec.evidence.record import CheckRecord, DatasetRecord, EvidenceFile
-from evalspec.evidence.screens import Screening
+from evalspec.evidence.screens import RowTrial, Screening
 from evalspec.planning import Plan
 from evalspec.running.children.jobs import CheckJob, predictions_file, predictions_key
 from evalspec.running.children.messages import Progress
@@ -30,6 +30,7 @@ def screen_job(
     answered: Iterable[EvidenceFile],
     folder: Path,
     timings: Path,
+    trials: Sequence[RowTrial] = (),
 ) -> ScreenJob | None:
     """Job of the screens of a run; None: it has read no dataset.
 
@@ -41,6 +42,7 @@ def screen_job(
         answered: Files of answers.
         folder: Of the run.
         timings: Folder of raw timings.
+        trials: Models that were asked a few rows for the screens.
     """
     there = {one.path for one in answered}
     pairs = tuple(pair for pair in plan.predictions if f"evidence/{predictions_file(*pair)}" in there)
@@ -55,6 +57,7 @@ def screen_job(
         datasets=known,
         answers=pairs,
         timings=timings,
+        trials=tuple(trials),
     )
 
 
@@ -78,7 +81,7 @@ def screens_of(job: ScreenJob, child: SharedChild, progress: Progress, run_s: fl
             looks[name] = as_look(child.screen(packed, name, progress=progress, time_s=left))
         except EvalspecError as error:
             blind[name] = str(error)
-    return screening(looks, blind)
+    return screening(looks, blind, job.trials)
 
 
 def screens_again(job: ScreenJob) -> Screening:
@@ -88,4 +91,4 @@ def screens_again(job: ScreenJob) -> Screening:
         EvalspecError: One can't look here.
     """
     evidence = RunEvidence(job)
-    return screening({name: looked(evidence, name) for name in screen_names()}, {})
+    return screening({name: looked(evidence, name) for name in screen_names()}, {}, job.trials)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from evalspec.answers.classes import label_text, read_classes
-from evalspec.errors import InputError
+from evalspec.errors import InputError, SpecError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.subject import ANSWERS_ON, LOGGED, UNANSWERED
 from evalspec.evidence.words import plural, verb
-from evalspec.language.parts import Access, DatasetName, LoadedModel, OutputName
+from evalspec.language.parts import Access, DatasetName, LoadedModel, Model, OutputName
+from evalspec.language.registry import discover
 from evalspec.pipeline.inputs import DatasetFacts
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.model_fields import RuntimeModel
@@ -31,6 +32,8 @@ FORMATS = (".parquet", ".csv", ".jsonl", ".ndjson", ".arrow", ".feather", ".npz"
 SHOWN = 3
 KEY_OF = {"lm_eval": "doc_id", "inspect": "id"}
 """Field of a sample that names its question, by the format of the log."""
+KIND_OF = {".onnx": "onnx", ".skops": "sklearn"}
+"""Kind of model that an artifact is, by its ending."""
 COLUMNS: dict[str, tuple[str, ...]] = {
     "lm_eval": ("text", "probabilities"),
     "inspect": ("text", "answer", "stop_reason"),
@@ -75,6 +78,66 @@ class PredictionFiles(RuntimeModel):
         description="Field of a sample: column of the dataset that holds the same in every row, or the log is refused; "
         "default: the target and the label.",
     )
+
+    runs_as: dict[str, Any] = Field(
+        default_factory=dict,
+        description="How `artifact` is run, so that 64 rows are asked and held against the file: `kind` and the fields "
+        "of such a model, its `path` left out; default: as its ending and the dataset's columns say.",
+    )
+
+    @model_validator(mode="after")
+    def _runs_as_a_model(self) -> Self:
+        if not self.runs_as:
+            return self
+        if self.artifact is None or self.artifact.startswith("sha256:"):
+            raise ValueError("`runs_as` says how `artifact` is run, and that names no file; write `artifact: PATH`")
+        made = self._as_model(self.runs_as)
+        if not made.timed:
+            raise ValueError(f"a model of kind {made.kind} can't be run")
+        return self
+
+    def _as_model(self, fields: Mapping[str, Any]) -> Model:
+        """Model of these fields, over the artifact.
+
+        Raises:
+            ValueError: They are none of such a model.
+        """
+        kinds = discover()
+        try:
+            kind = kinds.runtime(str(fields.get("kind", "")))
+            place = {"path": self.artifact} if "path" in kind.model_fields else {}
+            made = kind.model_validate({**place, "classes": self.classes, **fields})
+        except SpecError as error:
+            raise ValueError(f"`runs_as` needs the `kind` of a model: {error.problems[0].message}") from error
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise ValueError(f"`runs_as` {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        return made
+
+    def runs_code(self) -> tuple[str, ...]:
+        return (*super().runs_code(), *(self._as_model(self.runs_as).runs_code() if self.runs_as else ()))
+
+    def artifact_model(self, access: Access) -> Model | None:
+        """As ``runs_as`` says, else as its ending does."""
+        if self.runs_as:
+            return self._as_model(self.runs_as)
+        kind = KIND_OF.get(PurePath(self.artifact or "").suffix.lower())
+        if kind is None or not self.outputs:
+            return None
+        fields: dict[str, Any] = {"kind": kind}
+        if kind == "onnx":
+            from evalspec.runtimes.onnx_model.graph import read_graph
+
+            try:
+                given = read_graph(access.path(str(self.artifact)), str(self.artifact)).outputs
+            except InputError:
+                return None
+            own = next(iter(self.outputs))
+            fields["outputs"] = _outputs_of(given, own)
+        try:
+            return self._as_model(fields)
+        except ValueError:
+            return None
 
     @model_validator(mode="after")
     def _fits_format(self) -> Self:
@@ -198,6 +261,15 @@ class LoadedFiles(Loaded):
                 raise InputError(
                     f"{shown!r} has no answer to a question whose label is the empty text, as a missing one is"
                 )
+
+
+def _outputs_of(given: Sequence[str], own: str) -> dict[str, str]:
+    """Outputs of a file as its names tell them, else what the answers in the file are called."""
+    for word, kind in (("prob", "probabilities"), ("logit", "logits")):
+        named = [name for name in given if word in name.lower()]
+        if named:
+            return {kind: named[0]}
+    return {own: given[0]} if given else {}
 
 
 def read_predictions(path: Path, shown: str, *, as_text: str | None = None) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -55,4 +55,42 @@ def right(answers: Predictions, rows: NDArray[np.int64]) -> NDArray[np.bool_] | 
         return np.asarray(answers.predicted[rows] == truth)
     if answers.members is not None:
         return np.asarray((answers.members[rows] == truth).all(axis=1))
+    return None
+
+
+class RowLosses(NamedTuple):
+    """How far each row's answer is off.
+
+    Args:
+        metric: Name of the score whose mean they are, and a larger loss makes worse.
+        rows: shape (k,), NaN where a row's truth is not known.
+        better: The score is better when it is larger: a loss is what is missing to 1.
+    """
+
+    metric: str
+    rows: NDArray[np.float64]
+    better: bool
+
+
+def losses(evidence: Evidence, dataset: str, model: str, rows: NDArray[np.int64]) -> RowLosses | None:
+    """0 or 1 of classes, the distance of values, of texts what a check of these answers scores; None: nothing says so.
+
+    Args:
+        evidence: Of the run.
+        dataset: Its answers are looked at.
+        model: Who gave them.
+        rows: shape (k,), those that are looked at.
+    """
+    answers = evidence.predictions(dataset, model)
+    hits = right(answers, rows)
+    if hits is not None:
+        return RowLosses("accuracy", 1.0 - hits.astype(np.float64), True)
+    if answers.truth is None:
+        return None
+    if answers.task == "values" and answers.values is not None:
+        return RowLosses("mae", np.abs(answers.values[rows] - np.asarray(answers.truth, np.float64)[rows]), False)
+    for check in evidence.checks:
+        scored = check.row_scores(answers) if getattr(check, "dataset", "") == dataset else None
+        if scored is not None:
+            return RowLosses(scored.name, 1.0 - np.asarray(scored.scores, np.float64)[rows], True)
     return None

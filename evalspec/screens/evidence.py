@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from evalspec.evidence.screens import Suspicion
+from evalspec.evidence.screens import RowTrial, Suspicion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,12 @@ class Evidence(Protocol):
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Those that the run has read."""
+        """Those that the run has read, and `unnamed` ones."""
+        ...
+
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        """Datasets of the spec that no check and no model names."""
         ...
 
     @property
@@ -88,6 +93,10 @@ class Evidence(Protocol):
 
     def features(self, dataset: str) -> tuple[str, ...]:
         """Columns that the candidate is said to read, or all that are neither label, key nor cluster."""
+        ...
+
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate is said to read, of those that are there; none where nothing is said."""
         ...
 
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
@@ -125,8 +134,15 @@ class Evidence(Protocol):
         """
         ...
 
-    def suspicion(self, subject: str, sentence: str, suggestion: str, p_value: float | None = None) -> Suspicion:
-        """One of this screen."""
+    @property
+    def trials(self) -> tuple[RowTrial, ...]:
+        """Models that were asked a few rows for the screens."""
+        ...
+
+    def suspicion(
+        self, subject: str, sentence: str, suggestion: str, p_value: float | None = None, *, weakens: bool = False
+    ) -> Suspicion:
+        """One of this screen; ``weakens``: the verdict is weaker for it than it reads."""
         ...
 
     def requirement(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evalspec.language.where import parse_where
+from evalspec.screens.pairs import independent_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,15 +41,6 @@ class RowGroup:
     name: str
     where: str
     inside: NDArray[np.bool_]
-
-
-def independent_rows(evidence: Evidence, dataset: str) -> NDArray[np.int64]:
-    """Places among the rows that a screen is handed, shape (k,): one of each cluster."""
-    index, clusters = evidence.index(dataset), evidence.clusters(dataset)
-    if clusters is None:
-        return np.arange(len(index))
-    first: NDArray[np.int64] = np.unique(clusters[index], return_index=True)[1]
-    return np.sort(first)
 
 
 def row_groups(evidence: Evidence, dataset: str) -> Iterator[RowGroup]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from evalspec.evidence.screens import LEVEL, Screening, Suspicion
+from evalspec.evidence.screens import LEVEL, RowTrial, Screening, Suspicion
 from evalspec.language.registry import DIMENSIONS
 
 if TYPE_CHECKING:
@@ -34,12 +34,13 @@ def look(name: str, evidence: Evidence) -> Look:
     return found
 
 
-def screening(looks: Mapping[str, Look], blind: Mapping[str, str]) -> Screening:
+def screening(looks: Mapping[str, Look], blind: Mapping[str, str], trials: Sequence[RowTrial] = ()) -> Screening:
     """Suspicions that may be said: exact facts, and what stays at the family-wise level among all that was asked.
 
     Args:
         looks: Screen: what it saw.
         blind: Screen that could not look: why.
+        trials: Models that were asked a few rows for them.
 
     References:
         Holm, S. (1979). A simple sequentially rejective multiple test procedure. Scand. J. Statist. 6, 65-70. Questions
@@ -59,4 +60,5 @@ def screening(looks: Mapping[str, Look], blind: Mapping[str, str]) -> Screening:
         looked=tuple(looks),
         blind=dict(blind),
         suspicions=tuple(one for one in seen if one in stands),
+        trials=tuple(trials),
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from evalspec.language.parts import Check
     from evalspec.screens.evidence import Evidence
@@ -39,6 +40,19 @@ def compared(checks: Iterable[Check]) -> tuple[Pair, ...]:
     return tuple(dict.fromkeys(pair for pair in found if pair not in unlike and pair[::-1] not in unlike))
 
 
+def alike(evidence: Evidence) -> tuple[Pair, ...]:
+    """Pairs of `compared`, and each dataset that no check names beside the first that is judged.
+
+    What a spec names and never compares may well be what the model meets; rows without the columns of the judged ones
+    are something else.
+    """
+    found = list(compared(evidence.checks))
+    for dataset in evidence.unnamed:
+        names = set(evidence.rows(dataset).column_names)
+        found += [(one, dataset) for one in judged(evidence) if names >= set(evidence.features(one))][:1]
+    return tuple(dict.fromkeys(found))
+
+
 def judged(evidence: Evidence) -> tuple[str, ...]:
     """Datasets on which the run has answers of a model."""
     return tuple(dict.fromkeys(dataset for dataset, _ in evidence.answers))
@@ -46,8 +60,18 @@ def judged(evidence: Evidence) -> tuple[str, ...]:
 
 def independent(evidence: Evidence, dataset: str) -> pa.Table:
     """Rows of a dataset, one of each cluster, since those of one cluster say little more than one of them."""
-    table, clusters = evidence.rows(dataset), evidence.clusters(dataset)
+    table = evidence.rows(dataset)
+    return table if evidence.clusters(dataset) is None else table.take(independent_rows(evidence, dataset))
+
+
+def independent_rows(evidence: Evidence, dataset: str) -> NDArray[np.int64]:
+    """Places among the rows that a screen is handed, shape (k,): one of each cluster, drawn at random.
+
+    The first of each may be of one kind: of four ways to travel always the plane.
+    """
+    index, clusters = evidence.index(dataset), evidence.clusters(dataset)
     if clusters is None:
-        return table
-    _, first = np.unique(clusters[evidence.index(dataset)], return_index=True)
-    return table.take(np.sort(first))
+        return np.arange(len(index))
+    order = np.random.default_rng(len(index)).permutation(len(index))
+    _, first = np.unique(clusters[index][order], return_index=True)
+    return np.sort(order[first])

@@ -27,9 +27,10 @@ def blocked(record: Record) -> Iterator[Decision]:
 
 
 def cautions(record: Record) -> list[str]:
-    """Cautions that nobody looked for what nobody asked, or that some could not."""
+    """Cautions that nobody looked for what nobody asked, that some could not, and what is certain of what they saw."""
     if record.policy.screens == "off":
         return ["no screen looked for what nobody asked: policy.screens is `off`"]
     if record.screens is None or record.policy.screens == "block":
         return []
-    return [f"the screen {screen} could not look: {why}" for screen, why in record.screens.blind.items()]
+    certain = [one.sentence for one in record.screens.suspicions if one.weakens]
+    return certain + [f"the screen {screen} could not look: {why}" for screen, why in record.screens.blind.items()]

@@ -138,3 +138,14 @@ def test_models_that_were_not_asked_alike_are_told() -> None:
     alike = whole.model_copy(update={"models": (models[0], model(name="baseline", details=asked("a", "b")))})
     unknown = whole.model_copy(update={"models": (models[0], model(name="baseline", details=asked("a")))})
     assert asked_unlike(alike) == asked_unlike(unknown) == ()
+
+
+def test_what_a_number_was_counted_over_must_be_alike() -> None:
+    """A condition that is called as a metric is; records from before say nothing of it."""
+    rows = Test(name="integrity/rows", check="integrity", metric="rows", sentence="rows == 0", op="==", threshold=0.0,
+                unit="rows")  # fmt: skip
+    before = CheckRecord(id="integrity", check="integrity", dimension="data", status="measured", datasets=("test",))
+    after = before.model_copy(update={"conditions": {"rows": "all columns but the key 'id'"}})
+    fields = [own_fields(record(), one, rows) for one in (before, after)]
+    assert apart("data", *fields).forbids == ("counted over: not shown, then all columns but the key 'id'",)
+    assert apart("data", fields[1], fields[1]).forbids == ()

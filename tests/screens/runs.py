@@ -110,6 +110,13 @@ class MemoryEvidence(RunEvidence):
         aside = ("id", "y", "anna", "ben")
         return tuple(name for name in self.tables[dataset].column_names if name not in aside)
 
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        return tuple(name for name in self.tables if name not in self.of.datasets)
+
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        return ()
+
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         return None
 
@@ -131,6 +138,8 @@ def _columns(shapes: list[Callable[[int], NDArray[Any]]], n: int, first: int) ->
     columns |= {f"x{index}": shape(n) for index, shape in enumerate(shapes)}
     columns["note"] = np.array(["w" * length for length in _lengths(n, first)])
     columns["patient"] = np.array([f"Patient-{one:05d}" for one in range(first, first + n)])
+    # Wards in which nothing is unlike the others.
+    columns["ward_nr"] = np.random.default_rng(first + n).integers(100, 140, n)
     return columns
 
 
@@ -212,6 +221,29 @@ def _never(rows: Rows, rng: np.random.Generator) -> None:
 def _spelt(rows: Rows, rng: np.random.Generator) -> None:
     some = slice(0, min(len(rows.train["patient"]), len(rows.test["patient"])) // 4)
     rows.test["patient"][some] = [one.upper().replace("-0", " ") for one in rows.train["patient"][some]]
+
+
+def _entities(rows: Rows, rng: np.random.Generator) -> None:
+    """Rows of 60 people on both sides, whose class is the same again and again."""
+    kinds = rng.integers(0, 3, 60)
+    for side in (rows.train, rows.test):
+        side["kunde_nr"] = rng.integers(0, 60, len(side["x0"]))
+    rows.truth = np.where(rng.random(len(rows.truth)) < 0.8, kinds[rows.test["kunde_nr"]], rows.truth)
+    rows.candidate.said, rows.baseline.said = rows.truth.copy(), rows.truth.copy()
+    off = rng.random(len(rows.truth)) < 0.15
+    for one in (rows.candidate, rows.baseline):
+        one.said = np.where(off, (rows.truth + 1) % 3, rows.truth)
+        one.sure = np.full(len(rows.truth), 0.85)
+
+
+def _shared(rows: Rows, rng: np.random.Generator) -> None:
+    """Rows of 50 people in the test set, each of whom is answered rightly or not."""
+    n = len(rows.test["x0"])
+    rows.test["case"] = np.array([f"case {one}" for one in rng.permutation(n) % 50])
+    wrong = np.isin(rows.test["case"], [f"case {one}" for one in range(12)])
+    for one in (rows.candidate, rows.baseline):
+        one.said = np.where(wrong, (rows.truth + 1) % 3, rows.truth)
+        one.sure = np.full(n, 0.76)
 
 
 def _copied(rows: Rows, rng: np.random.Generator) -> None:
@@ -304,6 +336,8 @@ PLANTED: Mapping[str, tuple[str, str, Callable[[Rows, np.random.Generator], None
     "a class without rows": ("classes", "c", _no_class),
     "a class that is never answered": ("classes", "b", _never),
     "patients in another spelling": ("spelling", "patient", _spelt),
+    "people on both sides": ("entities", "kunde_nr", _entities),
+    "people with several rows": ("entities", "case", _shared),
     "rows that were copied": ("copies", "test", _copied),
     "rows that were copied with noise": ("copies", "test", _jittered),
     "traffic that is the test set": ("copies", "test and traffic", _same_rows),
@@ -372,6 +406,7 @@ def with_suggestion(text: str, suggestion: str) -> str:
     spec, more = (read_text(one, "spec").value for one in (text, suggestion))
     assert isinstance(spec, dict)
     assert isinstance(more, dict)
-    for dimension, checks in more.items():
-        spec[dimension] = [*spec.get(dimension, []), *checks]  # type: ignore[misc]
+    for name, added in more.items():
+        before = spec.get(name, type(added)())
+        spec[name] = {**before, **added} if isinstance(before, dict) else [*before, *added]  # type: ignore[misc]
     return write(spec)

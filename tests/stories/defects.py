@@ -47,6 +47,8 @@ class Case:
     category: str
     keys: dict[str, NDArray[np.int64]] = field(default_factory=dict)
     """Model: keys of its answers, where these are others than those of the test rows."""
+    files: dict[str, bytes] = field(default_factory=dict)
+    """Files beside them."""
 
     @property
     def test(self) -> Columns:
@@ -309,7 +311,8 @@ def _softmax(case: Case, rng: np.random.Generator) -> None:
     case.said["candidate"] = powers / powers.sum(axis=1, keepdims=True)
 
 
-def _order(case: Case, rng: np.random.Generator) -> None:
+def shuffled_classes(case: Case, rng: np.random.Generator) -> None:
+    """The last class first."""
     case.said["candidate"] = case.said["candidate"][:, ::-1].copy()
 
 
@@ -389,7 +392,7 @@ OF_TABLES: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "answers off by one row": (_off_by_one, ("election", "digits", "tumours")),
     "answers of another model": (_another, ("marriage", "election", "digits", "tumours")),
     "softmax twice": (_softmax, ("digits",)),
-    "classes in another order": (_order, ("election", "digits", "tumours")),
+    "classes in another order": (shuffled_classes, ("election", "digits", "tumours")),
     "a baseline that guesses": (_guesses, ("tumours", "marriage", "election", "digits")),
     "a class that is never answered": (_never, ("tumours", "marriage", "election", "digits")),
     "a class without rows": (_no_class, ("marriage", "election", "digits")),
@@ -429,7 +432,7 @@ def told(name: str, folder: Path, *, planted: bool) -> tuple[str, list[str]]:
         if planted:
             plant = OF_VALUES[what] if data == "diabetes" else OF_TABLES[what][0]
             plant(case, np.random.default_rng(list(names()).index(name)))
-        _write(case, folder)
+        write_case(case, folder)
         spec = case.spec
     (folder / "evalspec.yaml").write_text(write(spec))
     try:
@@ -442,10 +445,18 @@ def told(name: str, folder: Path, *, planted: bool) -> tuple[str, list[str]]:
     return record.verdict.word, reasons + [f"{one.screen}({one.subject})" for one in seen]
 
 
-def _write(case: Case, folder: Path) -> None:
-    for side, rows in case.sides.items():
+def write_rows(sides: dict[str, Columns], folder: Path) -> None:
+    """A file for each side."""
+    for side, rows in sides.items():
         pq.write_table(pa.table({name: pa.array(values, from_pandas=True) for name, values in rows.items()}),
                        folder / f"{side}.parquet")  # fmt: skip
+
+
+def write_case(case: Case, folder: Path) -> None:
+    """Its rows, answers and files."""
+    write_rows(case.sides, folder)
+    for name, content in case.files.items():
+        (folder / name).write_bytes(content)
     for model, said in case.said.items():
         (folder / f"{model}.bin").write_bytes(b"weights of " + model.encode())
         keys = case.keys.get(model, case.test["id"])

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import pickle
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
-from evalspec.errors import InputError
+from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.record import CheckRecord, Dimension
-from evalspec.evidence.screens import Suspicion
+from evalspec.evidence.screens import RowTrial, Suspicion
 from evalspec.language.inputs import Predictions, Samples, SliceMask
 from evalspec.language.parts import Check, Dataset, Model
 from evalspec.language.yaml_text import write
 from evalspec.running.children.inputs import RunInputs
-from evalspec.running.children.jobs import CheckJob, samples_file, seed_of
+from evalspec.running.children.jobs import CheckJob, SpecParts, samples_file, seed_of
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.journal.replay import Replay
 from evalspec.running.samples import read_samples
@@ -34,6 +35,10 @@ MOST_READ = 1_000_000
 """Rows of the largest dataset that is read for screens: reading more would take longer than they are worth."""
 
 
+MOST_BYTES = 64 * 2**20
+"""Of the files of a dataset that no check names."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScreenJob:
     """The screens of a run.
@@ -45,6 +50,7 @@ class ScreenJob:
         datasets: Those that the run has read: rows.
         answers: (dataset, model) of answers that it has.
         timings: Folder of raw timings.
+        trials: Models that were asked a few rows for the screens.
     """
 
     job: CheckJob
@@ -53,6 +59,7 @@ class ScreenJob:
     datasets: Mapping[str, int]
     answers: tuple[tuple[str, str], ...]
     timings: Path
+    trials: tuple[RowTrial, ...] = ()
 
 
 @dataclass
@@ -68,6 +75,7 @@ class RunEvidence:
     name: str = ""
     _ids: set[str] = field(default_factory=set)
     _rows: dict[str, pa.Table] = field(default_factory=dict)
+    _unnamed: dict[str, int] | None = None
 
     def __post_init__(self) -> None:
         self._inputs = RunInputs(self.of.job, lambda *_: None, Replay(self.of.timings, ""))
@@ -91,8 +99,19 @@ class RunEvidence:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Those that the run has read."""
-        return tuple(self.of.datasets)
+        """Those that the run has read, and those that no check names."""
+        return (*self.of.datasets, *self.unnamed)
+
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        """Datasets of the spec that no check and no model names, and that can be read."""
+        if self._unnamed is None:
+            self._unnamed = {}
+            for name in unnamed_datasets(self.of.job.parts, self.of.datasets):
+                with contextlib.suppress(EvalspecError, OSError):
+                    if file_bytes(self.of.job.parts, name) <= MOST_BYTES:
+                        self._unnamed[name] = self._inputs.table(name).num_rows
+        return tuple(self._unnamed)
 
     @property
     def answers(self) -> tuple[tuple[str, str], ...]:
@@ -109,6 +128,8 @@ class RunEvidence:
 
     def count(self, dataset: str) -> int:
         """All its rows."""
+        if dataset not in self.of.datasets and dataset in self.unnamed and self._unnamed is not None:
+            return self._unnamed[dataset]
         return self.of.datasets[dataset]
 
     def index(self, dataset: str) -> NDArray[np.int64]:
@@ -133,6 +154,10 @@ class RunEvidence:
     def features(self, dataset: str) -> tuple[str, ...]:
         """Columns that the candidate reads, or may read."""
         return self._inputs.feature_columns(dataset)
+
+    def stated_columns(self, dataset: str) -> tuple[str, ...]:
+        """Columns that the candidate is said to read."""
+        return self._inputs.stated_columns(dataset)
 
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
         """Cluster of each row."""
@@ -164,7 +189,14 @@ class RunEvidence:
             for one in check.requirements
         )
 
-    def suspicion(self, subject: str, sentence: str, suggestion: str, p_value: float | None = None) -> Suspicion:
+    @property
+    def trials(self) -> tuple[RowTrial, ...]:
+        """Models that were asked a few rows."""
+        return self.of.trials
+
+    def suspicion(
+        self, subject: str, sentence: str, suggestion: str, p_value: float | None = None, *, weakens: bool = False
+    ) -> Suspicion:
         """One of this screen."""
         dimension, _, name = self.name.partition("/")
         return Suspicion(
@@ -174,6 +206,7 @@ class RunEvidence:
             sentence=sentence,
             suggestion=suggestion,
             p_value=None if p_value is None else float(p_value),
+            weakens=weakens,
         )
 
     def requirement(
@@ -207,6 +240,26 @@ class RunEvidence:
             name = f"{base}_{number}"
         self._ids.add(name)
         return name
+
+
+def unnamed_datasets(parts: SpecParts, read: Collection[str]) -> tuple[str, ...]:
+    """Datasets of a spec that no check reads and no model names, as those of examples in a prompt are.
+
+    Args:
+        parts: Of the spec.
+        read: Datasets that checks read.
+    """
+    models = " ".join(model.model_dump_json() for model in parts.models.values())
+    return tuple(name for name in parts.datasets if name not in read and f'"{name}"' not in models)
+
+
+def file_bytes(parts: SpecParts, dataset: str) -> float:
+    """Size of a dataset's files; infinite where it is not known."""
+    try:
+        files = parts.datasets[dataset].files(parts.access)
+        return float(sum(path.stat().st_size for path in files)) if files else float("inf")
+    except (EvalspecError, OSError):
+        return float("inf")
 
 
 def spread_rows(n: int) -> NDArray[np.int64]:

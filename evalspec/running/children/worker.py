@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalspec.clocks import now_ns
-from evalspec.errors import NotRunError, WorkerError
+from evalspec.errors import EvalspecError, NotRunError, WorkerError
 from evalspec.language.abilities import AsksAgain, GivesVariants
 from evalspec.language.inputs import FIRST, Schedule, Variant
 from evalspec.language.likelihoods import GivesLikelihoods, Windows
@@ -63,6 +64,8 @@ class _Worker:
             return told | (self._read_so_far() if question.get("read") else {})
         if question["do"] == "predict":
             return self._predict(question, progress) | self._read(question)
+        if question["do"] == "try":
+            return self._try(question)
         if question["do"] == "likelihoods":
             return self._likelihoods(question, progress) | self._read()
         if question["do"] == "prepare":
@@ -153,6 +156,34 @@ class _Worker:
         write_answers(answers, Path(question["out"]))
         return {"rows": count(answers), "observed": dict(served.loaded.observed) | dict(answers.details)}
 
+    def _try(self, question: Message) -> Message:
+        """Answers to a few rows, counted: rows without one, and rows that a file answers otherwise."""
+        from evalspec.answers.again import otherwise
+        from evalspec.answers.file import read_answers
+        from evalspec.tables.odd_rows import odd_rows
+
+        table = self.tables.get(str(question["dataset"]))
+        if not _has_inputs(self.model, table):
+            return {"rows": 0}
+        beside, part = question["beside"], self.job.parts.datasets[str(question["dataset"])]
+        names = [name for name in table.column_names if name not in (part.label, part.key, part.cluster)]
+        index = odd_rows(table, [] if beside is not None else names, int(question["rows"]))
+        if beside is not None:
+            self.model = _stacking(self.model, self.loaded.input_names, table, names)
+        with self._code_runs():
+            served, reasons = self._serve(str(question["dataset"])), list[str]()
+            rows = table.take(index)
+            try:
+                answers = served.predict_all(rows)
+            except EvalspecError:
+                if beside is not None:
+                    raise
+                reasons = list(_refusals(served, rows))
+                return {"rows": len(index), "failed": len(reasons), "reason": reasons[0] if reasons else ""}
+        if beside is None:
+            return {"rows": len(index)}
+        return {"rows": len(index), "other": otherwise(read_answers(Path(beside)), index, answers)}
+
     def _likelihoods(self, question: Message, progress: Progress) -> Message:
         from evalspec.running.children.likelihoods import write_likelihoods
 
@@ -199,6 +230,32 @@ class _Worker:
         with self._code_runs():
             findings = probe(context)
         return {**found_as_json(findings), "observed": dict(rows.served.loaded.observed)}
+
+
+def _has_inputs(model: Model, table: pa.Table) -> bool:
+    """All columns that a model is said to read are there."""
+    read = [name for one in model.inputs.values() for name in ([one] if isinstance(one, str) else one)]
+    return all(name in table.column_names for name in read if "*" not in name)
+
+
+def _stacking(model: Model, takes: Sequence[str], table: pa.Table, names: Sequence[str]) -> Model:
+    """The same, fed with all columns of numbers side by side where its one input is none of the columns."""
+    import pyarrow as pa
+
+    if model.inputs or len(takes) != 1 or takes[0] in table.column_names or len(names) < 2:
+        return model
+    kinds = [(name, table.schema.field(name).type) for name in names]
+    numbers = tuple(name for name, kind in kinds if pa.types.is_floating(kind) or pa.types.is_integer(kind))
+    return model.model_copy(update={"inputs": {takes[0]: numbers}}) if numbers else model
+
+
+def _refusals(served: Served, rows: pa.Table) -> Iterator[str]:
+    """Errors of the rows that a model can't answer, each asked by itself."""
+    for row in range(rows.num_rows):
+        try:
+            served.predict_all(rows.slice(row, 1))
+        except EvalspecError as error:
+            yield str(error)
 
 
 def _gives(loaded: LoadedModel, model: Model, name: str) -> GivesLikelihoods:

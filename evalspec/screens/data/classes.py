@@ -29,7 +29,7 @@ def look(evidence: Evidence) -> Look:
             if (dataset, name) not in found and not _asked(evidence, dataset, model if of_model else None, name):
                 require = f"recall({name}) >= 50 %"
                 suggestion = evidence.requirement("model", "quality", require, fields_of(dataset, model))
-                found[dataset, name] = evidence.suspicion(name, sentence, suggestion)
+                found[dataset, name] = evidence.suspicion(name, sentence, suggestion, weakens=True)
     return Look(tuple(found.values()))
 
 

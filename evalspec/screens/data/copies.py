@@ -11,7 +11,7 @@ import pyarrow as pa
 from evalspec.answers.arrays import column_array
 from evalspec.evidence.screens import Suspicion
 from evalspec.screens.evidence import Look
-from evalspec.screens.pairs import compared, judged
+from evalspec.screens.pairs import alike, compared, judged, train_and_test
 from evalspec.sources.reading.copies import find_copies
 from evalspec.sources.reading.rows import row_digests
 from evalspec.tables.comparable import family
@@ -19,6 +19,7 @@ from evalspec.tables.comparable import family
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from evalspec.language.parts import Check
     from evalspec.screens.evidence import Evidence
 
 SHARE = 0.05
@@ -45,9 +46,10 @@ def look(evidence: Evidence) -> Look:
         # What shares a cluster is counted as one anyway.
         if evidence.dataset(dataset).cluster is not None or evidence.count(dataset) < FEWEST:
             continue
-        equal = list(_equal(evidence, dataset))
-        found += equal
-        if not equal:
+        surplus = _equal(evidence, dataset)
+        if surplus:
+            found += _told_equal(evidence, dataset, surplus)
+        else:
             questions += 1
             found += _near(evidence, dataset)
     for first, second in _pairs(evidence):
@@ -57,7 +59,11 @@ def look(evidence: Evidence) -> Look:
 
 def _pairs(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """Datasets that claim to be different rows; two views of one file say by their `where` what they are."""
-    found = [*compared(evidence.checks), *((a, b) for a in judged(evidence) for b in judged(evidence) if a < b)]
+    new = judged(evidence)
+    found = [*alike(evidence), *((a, b) for a in new for b in new if a < b)]
+    # Whatever else a spec names beside rows that are judged: rows for few examples or for timing come from others.
+    trained = {train for train, _ in train_and_test(evidence.checks)}
+    found += [(one, other) for one in evidence.datasets if one in trained for other in new]
     seen: set[frozenset[str]] = set()
     for pair in found:
         paths = {getattr(evidence.dataset(name), "path", name) for name in pair}
@@ -66,16 +72,34 @@ def _pairs(evidence: Evidence) -> Iterator[tuple[str, str]]:
             yield pair
 
 
-def _equal(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
+def _equal(evidence: Evidence, dataset: str) -> int:
+    """Rows that are equal to an earlier one in all that is read; 0: no more than chance makes."""
     table, names = evidence.rows(dataset), list(evidence.features(dataset))
     copies = find_copies(table.column, names) if names else None
     surplus = _more_than_elsewhere(evidence, dataset) if copies is None else copies.n - copies.different
-    if surplus < SHARE * table.num_rows or evidence.asks("duplicate_rows", (dataset,)):
+    return surplus if surplus >= SHARE * table.num_rows else 0
+
+
+def _told_equal(evidence: Evidence, dataset: str, surplus: int) -> Iterator[Suspicion]:
+    table = evidence.rows(dataset)
+    if any(_counts_them(evidence, check, dataset, surplus) for check in evidence.checks):
         return
     sentence = f"{surplus:,} of {table.num_rows:,} rows of {dataset} are equal to an earlier one in all that is read"
-    fields: dict[str, object] = {"dataset": dataset, "duplicates_by": names}
+    fields: dict[str, object] = {"dataset": dataset, "duplicates_by": list(evidence.features(dataset))}
     suggestion = evidence.requirement("data", "integrity", "duplicate_rows == 0 rows", fields)
     yield evidence.suspicion(dataset, sentence, suggestion)
+
+
+def _counts_them(evidence: Evidence, check: Check, dataset: str, surplus: int) -> bool:
+    """A requirement counts equal rows in columns in which these are equal as well: a time in each row hides copies."""
+    if (
+        not any(one.metric == "duplicate_rows" for one in check.requirements)
+        or getattr(check, "dataset", "") != dataset
+    ):
+        return False
+    table, key = evidence.rows(dataset), evidence.dataset(dataset).key
+    names = getattr(check, "duplicates_by", ()) or [name for name in table.column_names if name != key]
+    return _surplus(evidence, dataset, list(names), table.num_rows) >= surplus / 2
 
 
 def _more_than_elsewhere(evidence: Evidence, dataset: str) -> int:

@@ -35,6 +35,8 @@ def look(evidence: Evidence) -> Look:
                         f"{and_list([first, second])} agree on all {n:,} rows of {dataset} that both have rated, as "
                         "raters who copy do and raters who judge by themselves hardly ever"
                     )
+                    if len(raters) == 2:
+                        sentence += "; two can't show who copied: have the rows rated by a third"
                     others = [name for name in raters if name not in (first, second)]
                     fields: dict[str, object] = {"dataset": dataset, "raters": [first, *others]}
                     suggestion = evidence.requirement("data", "agreement", "alpha >= 0.8", fields) if others else ""

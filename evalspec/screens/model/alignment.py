@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evalspec.screens.answers import judged_models
+from evalspec.screens.answers import fields_of, judged_models
 from evalspec.screens.evidence import Look
 
 if TYPE_CHECKING:
@@ -42,24 +42,41 @@ def look(evidence: Evidence) -> Look:
         for outcome in (_shifted(answers), _swapped(answers)):
             if outcome is None:
                 continue
-            asked, sentence, p_value = outcome
-            questions += asked
-            if sentence:
-                subject = f"{model} on {dataset}"
-                text = f"answers of {model} to {dataset} {sentence}"
-                suspicions.append(evidence.suspicion(subject, text, "", p_value))
+            questions += outcome.questions
+            if outcome.sentence:
+                text = f"answers of {model} to {dataset} {outcome.sentence}"
+                suggestion = ""
+                if outcome.require:
+                    suggestion = evidence.requirement("model", "quality", outcome.require, fields_of(dataset, model))
+                suspicions.append(evidence.suspicion(f"{model} on {dataset}", text, suggestion, outcome.p_value))
     return Look(tuple(suspicions), questions)
+
+
+class Fit(NamedTuple):
+    """How answers fit elsewhere.
+
+    Args:
+        questions: p-values that were computed.
+        sentence: Empty: no better than in place.
+        require: The sentence that a model with answers in place would hold.
+        p_value: By itself.
+    """
+
+    questions: int
+    sentence: str = ""
+    require: str = ""
+    p_value: float = 1.0
 
 
 def _offsets() -> tuple[int, ...]:
     return tuple(step for far in range(1, FARTHEST + 1) for step in (-far, far))
 
 
-def _shifted(answers: Predictions) -> tuple[int, str, float] | None:
+def _shifted(answers: Predictions) -> Fit | None:
     """The offset at which answers fit best, where that is far better than in place and neighbours are unlike.
 
     Returns:
-        p-values that were computed, a sentence or none, and its p-value; None: answers of another task.
+        None: answers of another task.
     """
     pair = _pair(answers)
     if pair is None:
@@ -80,16 +97,17 @@ def _shifted(answers: Predictions) -> tuple[int, str, float] | None:
         shares = np.unique(truth, return_counts=True)[1] / len(truth)
         chance = float((shares**2).sum())
         if there[best] < max(here, chance) + BETTER or itself > chance + ALIKE:
-            return asked, "", 1.0
+            return Fit(asked)
     elif there[best] ** 2 < here**2 + BETTER or abs(itself) > 2 * ALIKE:
-        return asked, "", 1.0
+        return Fit(asked)
     p_value = _p_of_share(there[best], here, len(truth)) if of_classes else _p_of_rank(there[best], here, len(truth))
     place = "in reverse order" if best == len(offsets) else f"shifted by {_rows(offsets[best])}"
     if of_classes:
         sentence = f"fit the truth in {100 * here:.3g} % of the rows, and in {100 * there[best]:.3g} % {place}"
     else:
         sentence = f"follow the truth with a rank correlation of {here:.2f}, and of {there[best]:.2f} {place}"
-    return asked, f"{sentence}: they may belong to other rows", p_value
+    require = f"accuracy >= {50 * (here + there[best]):.0f} %" if of_classes else f"r2 >= {there[best] ** 2 / 2:.2g}"
+    return Fit(asked, f"{sentence}: they may belong to other rows", require, p_value)
 
 
 def _pair(answers: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -137,7 +155,7 @@ def _rows(step: int) -> str:
     return f"{abs(step)} row{'s' if abs(step) > 1 else ''} {'down' if step > 0 else 'up'}"
 
 
-def _swapped(answers: Predictions) -> tuple[int, str, float] | None:
+def _swapped(answers: Predictions) -> Fit | None:
     """Classes whose rows are answered by each other's names: sought in one half of the rows, tested in the other."""
     if not answers.is_classification or answers.predicted is None or answers.classes is None:
         return None
@@ -149,7 +167,7 @@ def _swapped(answers: Predictions) -> tuple[int, str, float] | None:
     table = np.bincount(truth[half] * k + said[half], minlength=k * k).reshape(k, k)
     rows = table.sum(axis=1)
     if (table.argmax(axis=1) == np.arange(k))[rows > 0].all():
-        return 1, "", 1.0
+        return Fit(1)
     from scipy.optimize import linear_sum_assignment
     from scipy.special import bdtrc
 
@@ -158,19 +176,22 @@ def _swapped(answers: Predictions) -> tuple[int, str, float] | None:
     fits = table[np.arange(k), name]
     moved = (name != np.arange(k)) & (rows > 0)
     if not moved.any():
-        return 1, "", 1.0
+        return Fit(1)
     inside = moved[truth] & ~half
     if inside.sum() < FEWEST_OF_CLASS * moved.sum() or (fits[moved] < IN_PLACE * rows[moved]).any():
-        return 1, "", 1.0
+        return Fit(1)
     n = int(inside.sum())
     here = float((said[inside] == truth[inside]).mean())
     hits = int((said[inside] == name[truth[inside]]).sum())
     if hits < SWAPPED * n or hits / n < here + IN_PLACE:
-        return 1, "", 1.0
+        return Fit(1)
     pairs = [f"{answers.classes[one]} as {answers.classes[name[one]]}" for one in np.flatnonzero(moved)]
     named = ", ".join(pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
     sentence = (
         f"name classes in another order: {named}; {100 * here:.3g} % of these rows are right, and "
         f"{100 * hits / n:.3g} % would be: look at `classes`"
     )
-    return 1, sentence, float(bdtrc(hits - 1, n, here + IN_PLACE / 2))
+    # Half of what these classes would gain.
+    accuracy = float((said == truth).mean()) + (hits / n - here) * float(moved[truth].mean()) / 2
+    require = f"accuracy >= {100 * accuracy:.0f} %"
+    return Fit(1, sentence, require, float(bdtrc(hits - 1, n, here + IN_PLACE / 2)))

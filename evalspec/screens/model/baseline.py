@@ -40,7 +40,9 @@ def look(evidence: Evidence) -> Look:
         what, require, p_value = broken
         sentence = f"{baseline}, against which others are held, {what} on {dataset}"
         suggestion = evidence.requirement("model", "quality", require, {"dataset": dataset, "model": baseline})
-        suspicions[baseline, dataset] = evidence.suspicion(f"{baseline} on {dataset}", sentence, suggestion, p_value)
+        suspicions[baseline, dataset] = evidence.suspicion(
+            f"{baseline} on {dataset}", sentence, suggestion, p_value, weakens=True
+        )
     return Look(tuple(suspicions.values()), len(seen))
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from evalspec.screens.answers import fields_of, judged_models, right
 from evalspec.screens.evidence import Look
-from evalspec.screens.groups import decided, independent_rows, row_groups
+from evalspec.screens.groups import decided, row_groups
+from evalspec.screens.pairs import independent_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evalspec.screens.answers import baselines, fields_of, right
+import numpy as np
+
+from evalspec.screens.answers import baselines, fields_of, losses
 from evalspec.screens.evidence import Look
-from evalspec.screens.groups import decided, independent_rows, row_groups
+from evalspec.screens.groups import FEWEST, decided, row_groups
+from evalspec.screens.pairs import independent_rows
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from evalspec.evidence.screens import Suspicion
+    from evalspec.screens.answers import RowLosses
     from evalspec.screens.evidence import Evidence
     from evalspec.screens.groups import RowGroup
 
 LOST = 0.1
 """Least share of a group that was lost on balance, beyond what all other rows lost."""
+LOST_OF_VALUES = 0.25
+"""The same of values: more error, in parts of the baseline's mean error."""
 MARGIN = 0.03
 """Beyond the other rows' share of lost rows, which a group may have by its nature."""
 
@@ -33,35 +41,71 @@ def look(evidence: Evidence) -> Look:
 
 def _of_pair(evidence: Evidence, model: str, baseline: str, dataset: str) -> Iterator[Suspicion | None]:
     """Suspicion about each group, or None."""
-    from scipy.special import bdtrc
-
     rows = evidence.index(dataset)[independent_rows(evidence, dataset)]
-    ours, theirs = (right(evidence.predictions(dataset, name), rows) for name in (model, baseline))
-    if ours is None or theirs is None:
+    ours, theirs = (losses(evidence, dataset, name, rows) for name in (model, baseline))
+    if ours is None or theirs is None or ours.metric != theirs.metric:
         return
-    lost, won = theirs & ~ours, ours & ~theirs
+    known = np.isfinite(ours.rows) & np.isfinite(theirs.rows)
+    # Of values a loss is a large one beside those that the baseline has anyway.
+    scale = 1.0 if ours.better else float(theirs.rows[known].mean())
     for group in row_groups(evidence, dataset):
-        inside, n = group.inside, int(group.inside.sum())
-        others = len(rows) - n
-        net = float(lost[inside].sum() - won[inside].sum()) / n
-        elsewhere = float(lost[~inside].sum() - won[~inside].sum()) / others
-        if net - max(0.0, elsewhere) < LOST or decided(evidence, dataset, group.column):
+        inside, others = group.inside & known, ~group.inside & known
+        more = (ours.rows - theirs.rows) / (scale or 1.0)
+        least = LOST if ours.better else LOST_OF_VALUES
+        if min(inside.sum(), others.sum()) < FEWEST or decided(evidence, dataset, group.column):
             yield None
             continue
-        # Two rows more, since the others are a sample as well.
-        rate = (lost[~inside].sum() + 2) / (others + 2) + MARGIN
-        p_value = float(bdtrc(lost[inside].sum() - 1, n, min(1.0, rate)))
-        own, base, own_others, base_others = (
-            f"{100 * hits[rows_of].mean():.3g} %" for rows_of in (inside, ~inside) for hits in (ours, theirs)
+        if more[inside].mean() - max(0.0, more[others].mean()) < least:
+            yield None
+            continue
+        p_value = (_of_hits if ours.metric == "accuracy" else _of_amounts)(more[inside], more[others])
+        sentence = _sentence((model, ours), (baseline, theirs), f"with {group.name} of {dataset}", inside, others)
+        yield evidence.suspicion(
+            group.name, sentence, _suggestion(evidence, model, baseline, dataset, group, ours), p_value
         )
-        sentence = (
-            f"{model} answers {own} of the {n:,} rows with {group.name} of {dataset} rightly, {baseline} {base}; of "
-            f"the other rows {own_others} and {base_others}"
-        )
-        yield evidence.suspicion(group.name, sentence, _suggestion(evidence, model, baseline, dataset, group), p_value)
 
 
-def _suggestion(evidence: Evidence, model: str, baseline: str, dataset: str, group: RowGroup) -> str:
-    fields = fields_of(dataset, model)
-    sentence = f"worst_accuracy >= {baseline} - 5 pp"
-    return evidence.slice_requirement(group.where, sentence, fields)
+def _of_hits(inside: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """Binomial, of rows that were lost; two more of the others, since these are a sample as well."""
+    from scipy.special import bdtrc
+
+    rate = ((others > 0).sum() + 2) / (len(others) + 2) + MARGIN
+    return float(bdtrc(int((inside > 0).sum()) - 1, len(inside), min(1.0, rate)))
+
+
+def _of_amounts(inside: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """The larger one of Welch's t and of the rank sum's: means of few rows lean, and ranks don't see how far."""
+    from scipy.stats import mannwhitneyu, ttest_ind
+
+    beyond = inside - MARGIN
+    above = np.maximum(0.0, others.mean()) - others.mean()
+    by_mean = ttest_ind(beyond, others + above, equal_var=False, alternative="greater").pvalue
+    return float(max(by_mean, mannwhitneyu(inside, others, alternative="greater").pvalue))
+
+
+def _sentence(
+    own: tuple[str, RowLosses],
+    other: tuple[str, RowLosses],
+    rows: str,
+    inside: NDArray[np.bool_],
+    others: NDArray[np.bool_],
+) -> str:
+    """What both models come to in the group, and in the other rows."""
+    (model, ours), (baseline, theirs) = own, other
+    means = [one.rows[part].mean() for part in (inside, others) for one in (ours, theirs)]
+    first, second, third, fourth = (f"{100 * (1 - one):.3g} %" if ours.better else f"{one:.3g}" for one in means)
+    count = f"the {inside.sum():,} rows {rows}"
+    if ours.metric == "accuracy":
+        said = f"{model} answers {first} of {count} rightly, {baseline} {second}; of the other rows"
+    elif ours.better:
+        said = f"{ours.metric} of {model} is {first} in {count}, of {baseline} {second}; in the other rows"
+    else:
+        said = f"{model} is off by {first} on average in {count}, {baseline} by {second}; in the other rows by"
+    return f"{said} {third} and {fourth}"
+
+
+def _suggestion(
+    evidence: Evidence, model: str, baseline: str, dataset: str, group: RowGroup, losses_of: RowLosses
+) -> str:
+    bound = f">= {baseline} - 5 pp" if losses_of.better else f"<= 1.1x {baseline}"
+    return evidence.slice_requirement(group.where, f"worst_{losses_of.metric} {bound}", fields_of(dataset, model))

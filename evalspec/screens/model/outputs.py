@@ -56,7 +56,8 @@ def _copied(evidence: Evidence, model: str, baseline: str, dataset: str) -> list
         return []
     sentence = (
         f"the answers of {model} and of {baseline} to all {len(ours):,} rows of {dataset} are the same to the last "
-        "digit, though the models are not: one of them may have been answered by the other"
+        "digit, though the models are not: one of them may have been answered by the other, which no requirement tells "
+        "apart from two good models: make the answers again from each artifact"
     )
     return [evidence.suspicion(f"{model} and {baseline}", sentence, "")]
 

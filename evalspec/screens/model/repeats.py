@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 FEWEST = 3
 SHARE = 0.1
 """Rows that are answered otherwise the second time: so many, and so large a share of those that were asked twice."""
+NOTHING_DECIDES = ": make it answer alike (dropout off, seeds set), since no number of it is that of what ships"
+"""No requirement decides it: each takes its number from answers that are others the next time."""
 REPEATS = 100
 """Answers beyond the first of their row that a check's timings must have."""
 
@@ -29,17 +31,20 @@ def look(evidence: Evidence) -> Look:
         details = evidence.predictions(dataset, model).details
         rows, unlike = details.get(ROWS), details.get(UNLIKE)
         if isinstance(rows, int) and isinstance(unlike, int) and unlike >= max(FEWEST, SHARE * rows):
-            sentence = f"{model} answers {unlike:,} of {rows:,} rows of {dataset} otherwise when it is asked again"
-            suspicions.setdefault(model, evidence.suspicion(model, sentence, ""))
+            sentence = (
+                f"{model} answers {unlike:,} of {rows:,} rows of {dataset} otherwise when it is asked again"
+                f"{NOTHING_DECIDES}"
+            )
+            suspicions.setdefault(model, evidence.suspicion(model, sentence, "", weakens=True))
     for check in evidence.checks:
         samples = [one for one in evidence.samples(check.name) if one.model == check.model]
         rows, unlike = _timed(samples)
         if check.model not in suspicions and rows >= REPEATS and unlike >= SHARE * rows:
             sentence = (
                 f"{check.model} gave other answers in {unlike:,} of {rows:,} queries of {check.name} than to the first "
-                "about the same row"
+                f"about the same row{NOTHING_DECIDES}"
             )
-            suspicions[check.model] = evidence.suspicion(check.model, sentence, "")
+            suspicions[check.model] = evidence.suspicion(check.model, sentence, "", weakens=True)
     return Look(tuple(suspicions.values()))
 
 

@@ -43,5 +43,11 @@ def look(evidence: Evidence) -> Look:
         if all(one.details.get("in_process") for one in samples):
             fields = fields_of(getattr(check, "dataset", ""), check.model)
             suggestion = evidence.requirement("system", "cold_start", "first_inference <= 1000 ms", fields)
+        elif getattr(evidence.model(check.model), "start", ()):
+            # The first query of a server that was started again is waited for as well.
+            fields = {"dataset": getattr(check, "dataset", ""), "model": check.model}
+            suggestion = evidence.requirement("system", "cold_start", "ready_time <= 10 s", fields)
+        else:
+            sentence += ": send it one before it gets traffic, which no requirement here can see"
         suspicions[check.model] = evidence.suspicion(check.model, sentence, suggestion)
     return Look(tuple(suspicions.values()))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.screens.answers import fields_of
 from evalspec.screens.evidence import Look
 from evalspec.screens.timings import own_samples
 
@@ -44,7 +45,13 @@ def look(evidence: Evidence) -> Look:
             f"a process of {check.model} grows by {growth:,.0f} MiB in the {queries:,.0f} queries of {check.name} "
             f"({1000 * growth / queries:,.3g} MiB in 1,000), and does not stop"
         )
-        suspicions[check.model] = evidence.suspicion(check.model, sentence, "", _p_value(series))
+        # What a day of such queries would need is far beyond it, and what the longest process here took is below.
+        most = float(max(one[0] for one in series)) + LEAST_MIB / 2
+        fields = fields_of(getattr(check, "dataset", ""), check.model)
+        suggestion = ""
+        if all(one.details.get("in_process") for one in samples):
+            suggestion = evidence.requirement("system", "memory", f"peak_host_memory <= {most:.0f} MiB", fields)
+        suspicions[check.model] = evidence.suspicion(check.model, sentence, suggestion, _p_value(series))
     return Look(tuple(suspicions.values()), questions)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evalspec.checks.data.integrity.spec import ColumnRule, Integrity
+    from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Inputs
 
 MOST_NOTES = 20
@@ -107,12 +108,16 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
     else:
         method, first = "counted by 64-bit digests of rows", _twice(found)
         estimates["duplicate_rows"] = Fact(float(found.duplicates), found.rows, method, first=first)
+    conditions: dict[str, Cell] = {"dataset": check.dataset, "columns": len(found.columns), "rules": len(scan.rules)}
+    if scan.aside:
+        # Where nothing is left out, records from before mean the same.
+        conditions["duplicate_rows"] = f"all columns but the key {scan.aside!r}"
     return CheckResult(
         estimates=estimates,
         missing=missing,
         blocks=show.blocks(check.dataset, found.columns, found.broken, found.shown),
         counts=Counts(attempted=found.rows, used=found.rows),
-        conditions={"dataset": check.dataset, "columns": len(found.columns), "rules": len(scan.rules)},
+        conditions=conditions,
         notes=found.notes,
         evidence=evidence,
     )
@@ -128,8 +133,8 @@ def scans_of(check: Integrity, inputs: Inputs) -> tuple[Scan, ...]:
     Raises:
         InputError: It can't be read.
     """
-    key = f"rules of {check.name}"
-    return (Scan(check.dataset, key, None, lambda: _Scan(check, _card(check, inputs)), grows=True),)
+    name, key = f"rules of {check.name}", inputs.key(check.dataset)
+    return (Scan(check.dataset, name, None, lambda: _Scan(check, _card(check, inputs), key), grows=True),)
 
 
 def _card(check: Integrity, inputs: Inputs) -> Croissant | None:
@@ -164,10 +169,13 @@ class _Scan:
     Args:
         check: Its fields.
         card: The Croissant file; None: there is none.
+        key: Column that names a row; None: there is none.
     """
 
-    def __init__(self, check: Integrity, card: Croissant | None) -> None:
+    def __init__(self, check: Integrity, card: Croissant | None, key: str | None) -> None:
         self._check = check
+        self._key = key
+        self.aside = ""
         self.found = IntegrityResult()
         self.rules = _rules(check, card, self.found)
         self._repeats: Repeats | None = None
@@ -186,15 +194,24 @@ class _Scan:
         if check.only:
             extra = [name for name in schema.names if name not in self.rules]
             found.broken += [(name, Broken("the schema does not name the column", 1)) for name in extra]
-        self._repeats = Repeats(of_rows(check.duplicates_by or schema.names))
+        names = check.duplicates_by or self._but_the_key(schema.names)
+        self._repeats = Repeats(of_rows(names))
         self._unique = {
             name: Repeats(of_values(name)) for name, rule in self.rules.items() if rule.unique and name in schema.names
         }
         if check.split is not None:
-            self._mixed = Mixed(check.split, check.duplicates_by or schema.names)
-            others = [one for one in schema if one.name != check.split]
+            self._mixed = Mixed(check.split, names)
+            others = [one for one in schema if one.name != check.split and one.name in names]
             if not check.duplicates_by and len(others) > 1:
                 self._names = {one.name: Repeats(of_values(one.name)) for one in others if may_name(one.type)}
+
+    def _but_the_key(self, names: Sequence[str]) -> Sequence[str]:
+        """All columns but the key, which tells copies apart; all of them where nothing else is there."""
+        others = [name for name in names if name not in (self._key, self._check.split)]
+        if self._key not in names or not others:
+            return names
+        self.aside = str(self._key)
+        return [name for name in names if name != self._key]
 
     def update(self, batch: pa.RecordBatch) -> None:
         """More rows."""

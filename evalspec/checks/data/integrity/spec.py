@@ -95,7 +95,8 @@ class Integrity(Check):
     count).
     `missing_rate(column)`: the share of cells that are missing (null or NaN); without a column that of the column where
     most are.
-    `duplicate_rows`: rows that are equal to an earlier row, in all columns or in those of `duplicates_by`.
+    `duplicate_rows`: rows that are equal to an earlier row, in all columns but the dataset's `key:`, by which copies
+    would differ, or in those of `duplicates_by`.
 
     ## Why it matters
 
@@ -162,10 +163,13 @@ class Integrity(Check):
     )
     record_set: str | None = Field(None, description="Which record set of the Croissant file, where it has several.")
     digest: dict[str, str] = Field(default_factory=dict, description="File: its sha256, as 64 digits of 0-9 and a-f.")
-    duplicates_by: tuple[str, ...] = Field((), description="Columns in which duplicates are equal; default: all.")
+    duplicates_by: tuple[str, ...] = Field(
+        (), description="Columns in which duplicates are equal; default: all but the `key:`."
+    )
     split: str | None = Field(
         None,
-        description="Column that names the split of a row; rows equal in `duplicates_by` or in all else are in one.",
+        description="Column that names the split of a row; rows equal in `duplicates_by`, or in all but the `key:`, "
+        "are in one.",
     )
 
     @model_validator(mode="after")

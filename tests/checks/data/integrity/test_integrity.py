@@ -102,6 +102,25 @@ def test_duplicates_are_counted_beyond_the_first(tmp_path: Path) -> None:
     assert fact(run(table, tmp_path, duplicates_by=["site"]), "duplicate_rows") == 302
 
 
+def test_a_key_hides_no_copies(tmp_path: Path) -> None:
+    n = 400
+    table = pa.table({"id": np.arange(n), "x": np.arange(n) % 200 / 7, "y": ["a", "b"] * 200})
+
+    def of(keys: dict[str, str], **fields: object) -> CheckResult:
+        inputs = FakeInputs(tmp_path, tables={"test": table}, keys=keys)
+        return Integrity.model_validate({"check": "integrity", "dataset": "test", **fields}).run(inputs)
+
+    told = of({"test": "id"})
+    assert fact(told, "duplicate_rows") == 200
+    assert told.conditions["duplicate_rows"] == "all columns but the key 'id'"
+    # Records from before had all columns, and say nothing of it.
+    for other in (of({}), of({"test": "id"}, duplicates_by=["id", "x"])):
+        assert fact(other, "duplicate_rows") == 0
+        assert "duplicate_rows" not in other.conditions
+    table = table.select(["id"])
+    assert fact(of({"test": "id"}), "duplicate_rows") == 0
+
+
 def test_splits_are_not_mixed(tmp_path: Path) -> None:
     table = patients(400).append_column("split", [["train"] * 300 + ["test"] * 100])
     clean = run(table, tmp_path, split="split", duplicates_by=["id", "age"])
