@@ -50,6 +50,19 @@ def wrong(answers: Predictions, rows: NDArray[np.bool_]) -> Predictions:
     return replace(answers, **changes)
 
 
+def _accuracy(answers: Predictions) -> float:
+    import numpy as np
+
+    return float(np.mean(np.asarray(answers.predicted) == np.asarray(answers.truth)))
+
+
+def _some(rows: NDArray[np.bool_], share: float) -> NDArray[np.bool_]:
+    """A share of the rows of a mask, shape (n,)."""
+    chosen = rows.copy()
+    chosen[rows] = share_of(int(rows.sum()), share)
+    return chosen
+
+
 def _unlike(written: NDArray[np.object_] | None, rows: NDArray[np.bool_]) -> NDArray[np.object_] | None:
     """Texts that are nobody's answer in these rows; None stays None."""
     import numpy as np
@@ -101,10 +114,31 @@ class WrongAnswers(AnswersDefect):
 
 
 @dataclass(frozen=True)
+class WrongAndUnsure(AnswersDefect):
+    """Wrong in a share of the rows, and as much less sure of all: no probability claims more than comes true."""
+
+    share: float
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        before, made = answers.probabilities, wrong(answers, share_of(answers.n, self.share))
+        if before is None or made.probabilities is None or answers.predicted is None or answers.truth is None:
+            return answers
+        sure, least = float(before.max(axis=1).mean()), 1.0 / before.shape[1]
+        was, now = _accuracy(answers), _accuracy(made)
+        right = now / max(was, 1e-9)
+        kept = np.clip((sure * right - least) / max(sure - least, 1e-9), 0.02, 1.0)
+        return replace(made, probabilities=kept * made.probabilities + (1.0 - kept) * least)
+
+
+@dataclass(frozen=True)
 class ClassLost(AnswersDefect):
-    """Rows of one class are given another one."""
+    """A share of the rows of one class are given another one."""
 
     name: str
+    share: float = 1.0
 
     def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """The answers with the defect."""
@@ -112,18 +146,19 @@ class ClassLost(AnswersDefect):
             return answers
         if self.name not in answers.classes:
             return answers
-        return wrong(answers, answers.truth == answers.classes.index(self.name))
+        return wrong(answers, _some(answers.truth == answers.classes.index(self.name), self.share))
 
 
 @dataclass(frozen=True)
 class SliceLost(AnswersDefect):
-    """Wrong in the rows of one slice of the spec."""
+    """Wrong in a share of the rows of one slice of the spec."""
 
     name: str
+    share: float = 1.0
 
     def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """The answers with the defect."""
-        return wrong(answers, inputs.slice_mask(self.name, answers.dataset).inside)
+        return wrong(answers, _some(inputs.slice_mask(self.name, answers.dataset).inside, self.share))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,20 @@
-"""Defects that may turn the requirements of a check red, mildest first of each kind of evidence."""
+"""Defects that may turn the requirements of a check red, mildest first of each kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evalspec.language.defects import Defect
+from evalspec.language.defects import SHARES, TIMES, Defect
 from evalspec.planning import Plan, PlannedCheck
-from evalspec.selftest.answers import AllRight, ClassLost, SliceLost, TooSure, WrongAgain, WrongAnswers
+from evalspec.selftest.answers import (
+    AllRight,
+    ClassLost,
+    SliceLost,
+    TooSure,
+    WrongAgain,
+    WrongAndUnsure,
+    WrongAnswers,
+)
 from evalspec.selftest.rows import (
     LabelTold,
     MissingCells,
@@ -16,11 +24,23 @@ from evalspec.selftest.rows import (
     RowsOfAnother,
     WrongLabels,
 )
-from evalspec.selftest.timings import CachedPrompts, Failing, FewerTokens, MoreOf, OtherCounts, Slower
+from evalspec.selftest.timings import (
+    CachedPrompts,
+    Failing,
+    FewerTokens,
+    LaterFirst,
+    LongerGap,
+    MoreOf,
+    OtherCounts,
+    Slower,
+    SlowerTokens,
+    SlowTail,
+)
 
-SHARES = ((0.1, "a tenth"), (0.5, "half"), (1.0, "all"))
 FEW = ((0.9, "nine tenths"), (0.99, "99 %"))
-TIMES = (1.5, 10.0, 1000.0)
+TAILS = ((0.02, "2 %"), (0.2, "a fifth"))
+"""Shares of queries that are slower alone: a 99th percentile tells the first, a 90th the second, a median neither."""
+FEWER = ((0.5, "half"), (0.2, "a fifth"), (0.1, "a tenth"), (0.05, "a twentieth"), (0.01, "a hundredth"))
 
 
 def candidates(plan: Plan, planned: PlannedCheck) -> tuple[Defect, ...]:
@@ -41,17 +61,22 @@ def _of_answers(plan: Plan, planned: PlannedCheck) -> Iterator[Defect]:
     for dataset, model in own or planned.predictions:
         of = f"of the answers of {model} to {dataset}"
         for part in dict.fromkeys(one.part for one in check.requirements if one.part is not None):
-            if part in slices:
-                yield SliceLost(f"{model} is wrong in every row of the slice {part} of {dataset}", model, dataset, part)
-            else:
-                yield ClassLost(f"{model} misses every row of {part} in {dataset}", model, dataset, part)
+            for share, words in SHARES:
+                if part in slices:
+                    rows = f"{words} of the rows of the slice {part} of {dataset}"
+                    yield SliceLost(f"{model} is wrong in {rows}", model, dataset, part, share)
+                else:
+                    rows = f"{words} of the rows of {part} in {dataset}"
+                    yield ClassLost(f"{model} misses {rows}", model, dataset, part, share)
         for share, words in SHARES:
             yield WrongAnswers(f"{words} {of} are wrong", model, dataset, share)
+        for share, words in SHARES:
+            yield WrongAndUnsure(f"{words} {of} are wrong, and it is less sure of all", model, dataset, share)
         yield TooSure(f"{model} is sure of every answer to {dataset}", model, dataset, 0.999)
         yield TooSure(f"{model} is hardly sure of any answer to {dataset}", model, dataset, 0.0)
         yield AllRight(f"all {of} are right", model, dataset)
     for model in (check.model,) if planned.asked else ():
-        for share, words in SHARES[1:]:
+        for share, words in SHARES:
             yield WrongAgain(f"{words} of the answers of {model} to rows that were altered are wrong", model, share)
 
 
@@ -60,12 +85,22 @@ def _of_timings(planned: PlannedCheck) -> Iterator[Defect]:
     if not type(check).uses_model or check.dimension != "system":
         return
     model = check.model
+    for defect, words in (
+        (LaterFirst, "the first token of each answer of {model} takes {times:g} times as long"),
+        (SlowerTokens, "each token after the first of {model} takes {times:g} times as long"),
+        (LongerGap, "one gap makes the rest of each answer of {model} {times:g} times as long"),
+    ):
+        for times in TIMES:
+            yield defect(words.format(model=model, times=times), model, times)
+    for share, portion in TAILS:
+        for times in TIMES:
+            yield SlowTail(f"{portion} of the queries of {model} take {times:g} times as long", model, times, share)
     for times in TIMES:
         yield Slower(f"each query of {model} takes {times:g} times as long", model, times)
     for times in TIMES:
         yield MoreOf(f"{model} takes {times:g} times as much of everything that is counted", model, times)
     yield MoreOf(f"{model} takes a thousandth of everything that is counted", model, 0.001)
-    for share, words in ((0.5, "half"), (0.01, "a hundredth")):
+    for share, words in FEWER:
         yield FewerTokens(f"the answers of {model} have {words} of their tokens", model, share)
     yield CachedPrompts(f"{model} knows all prompts from before", model)
     yield OtherCounts(f"{model} reports three times its tokens", model, 3)
