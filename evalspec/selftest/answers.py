@@ -150,6 +150,63 @@ class ClassLost(AnswersDefect):
 
 
 @dataclass(frozen=True)
+class RankLost(ClassLost):
+    """A share of the rows of the class with the most rows, or with the fewest, are given another one."""
+
+    largest: bool = True
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        if answers.predicted is None or answers.classes is None or answers.truth is None:
+            return answers
+        counts = np.bincount(answers.truth[answers.truth >= 0], minlength=len(answers.classes))
+        there = np.flatnonzero(counts)
+        if not len(there):
+            return answers
+        place = there[counts[there].argmax() if self.largest else counts[there].argmin()]
+        return wrong(answers, _some(answers.truth == place, self.share))
+
+
+@dataclass(frozen=True)
+class BuriedTruth(AnswersDefect):
+    """What is true is the least likely, in a share of the rows that were wrong before: no answer changes."""
+
+    share: float
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        shares, truth = answers.probabilities, answers.truth
+        if shares is None or truth is None or answers.predicted is None:
+            return answers
+        rows = np.flatnonzero(_some(np.asarray(answers.predicted != truth), self.share))
+        least = shares[rows].argmin(axis=1)
+        buried = shares.copy()
+        buried[rows, least], buried[rows, truth[rows]] = shares[rows, truth[rows]], shares[rows, least]
+        return replace(answers, probabilities=buried)
+
+
+@dataclass(frozen=True)
+class OffValues(AnswersDefect):
+    """Every value is off by so many standard deviations of the truth, up and down in turn."""
+
+    deviations: float
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        if answers.values is None or answers.truth is None:
+            return answers
+        off = self.deviations * float(np.nanstd(np.asarray(answers.truth, dtype=np.float64)))
+        side = np.where(share_of(answers.n, 0.5), 1.0, -1.0)
+        return replace(answers, values=answers.values + off * side)
+
+
+@dataclass(frozen=True)
 class SliceLost(AnswersDefect):
     """Wrong in a share of the rows of one slice of the spec."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from evalspec.errors import EvalspecError
@@ -48,20 +48,30 @@ class Search:
                 yield self._outcome(name, test)
 
     def _climb(self, ladder: Ladder, wanted: set[str]) -> set[str]:
-        """Those of the wanted requirements that went red alone; each is tried up to the strength that turns it red."""
-        strongest = self._try(ladder[-1])
-        left = wanted if strongest is None else {name for name in wanted if self._moved(strongest, name)}
-        alone: set[str] = set()
-        for defect in ladder:
-            if not left:
-                break
-            trial = strongest if defect is ladder[-1] else self._try(defect)
-            if trial is not None:
-                self._tried.append(trial)
-                red = left & trial.red
-                alone |= {name for name in red if not self._others(trial, name)}
-                left = left - red
-        return alone
+        """Those of the wanted requirements that went red alone; each by the mildest strength that turns it red."""
+        tried: dict[int, Trial | None] = {}
+
+        def at(place: int) -> Trial | None:
+            if place not in tried:
+                tried[place] = self._try(ladder[place])
+            return tried[place]
+
+        strongest = at(len(ladder) - 1)
+        moved = {name for name in wanted if strongest is None or self._moved(strongest, name)}
+        mildest = {name: _first(len(ladder), lambda place, name=name: self._turns(at(place), name)) for name in moved}  # type: ignore[misc]
+        self._tried += [trial for _, trial in sorted(tried.items()) if trial is not None]
+        reached = {name: tried.get(place) for name, place in mildest.items()}
+        return {
+            name for name, trial in reached.items()
+            if trial is not None and name in trial.red and not self._others(trial, name)
+        }  # fmt: skip
+
+    def _turns(self, trial: Trial | None, name: str) -> bool:
+        """True where a strength turns a requirement red, or is so much that nothing is left to judge."""
+        if trial is None or name in trial.red:
+            return True
+        test, sound = trial.tests[name], self.sound.tests[name]
+        return (test.value is None or test.invalid is not None) and sound.value is not None and sound.invalid is None
 
     def _moved(self, trial: Trial, name: str) -> bool:
         one, sound = trial.tests[name], self.sound.tests[name]
@@ -114,6 +124,17 @@ class Search:
         same = "its value is the same whatever is planted"
         why = same if values <= {test.value} else "no defect that is known moves its value past the threshold"
         return RequirementOutcome(name, test.sentence, "green", why=why)
+
+
+def _first(count: int, turns: Callable[[int], bool]) -> int:
+    """The first of so many strengths that turns a requirement red, as far as stronger ones do; else the last."""
+    low, high = 0, count - 1
+    if not turns(high):
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if turns(middle) else (middle + 1, high)
+    return high
 
 
 def _violated(test: Test) -> bool:

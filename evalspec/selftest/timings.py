@@ -277,3 +277,31 @@ class MoreOf(Defect):
             return type(value)(value * self.times)
 
         return {name: one(value) for name, value in cells.items()}
+
+
+@dataclass(frozen=True)
+class OneMore(MoreOf):
+    """One of those numbers is, by its place among them in the order of their names; counters stay."""
+
+    rank: str
+
+    def samples(self, samples: Samples) -> Samples:
+        """As they are."""
+        return samples
+
+    def probe(self, probe: Probe) -> Probe:
+        """Findings of processes: a fact or a series."""
+        if probe.model != self.model:
+            return probe
+        name = self._chosen((*probe.facts, *probe.series))
+        facts = {**probe.facts, **self._more({name: probe.facts[name]})} if name in probe.facts else probe.facts
+        series = {**probe.series, name: probe.series[name] * self.times} if name in probe.series else probe.series
+        return replace(probe, facts=facts, series=series)
+
+    def facts(self, model: str, facts: Cells) -> Cells:
+        """Facts of the model."""
+        name = self._chosen(tuple(facts))
+        return {**facts, **self._more({name: facts[name]})} if model == self.model and name in facts else facts
+
+    def _chosen(self, names: tuple[str, ...]) -> str:
+        return sorted(names)[int(self.rank) - 1] if int(self.rank) <= len(names) else ""

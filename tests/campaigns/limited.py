@@ -21,6 +21,7 @@ MOST_S = 5.0
 """Of the processor, for one case."""
 HANG_S = 120.0
 """By the clock, on a machine with other work: what waits for something that never comes."""
+START_S = 600.0
 MOST_BYTES = 1024**3
 """More than the process had when its first case came."""
 SLOW, HANG = "takes too long", f"hangs for {HANG_S:g} s"
@@ -32,6 +33,7 @@ class Limited:
     def __init__(self, most_s: float = MOST_S) -> None:
         """``most_s`` of the processor, for one case."""
         self._most_s = most_s
+        self._ready: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Limited:
@@ -48,6 +50,21 @@ class Limited:
             case: Its bytes.
         """
         process = self._process or self._start()
+        if target not in self._ready:
+            # Its start is no part of a case.
+            self._ready.add(target)
+            self._ask(process, target.encode() + b" -", START_S)
+        said, hung = self._ask(process, target.encode() + b" " + base64.b64encode(case), HANG_S)
+        if said:
+            return base64.b64decode(said).decode() or None
+        code = process.wait()
+        self._end()
+        if hung:
+            return HANG
+        return SLOW if code == -signal.SIGPROF else f"ends the process with code {code}"
+
+    def _ask(self, process: subprocess.Popen[bytes], line: bytes, most_s: float) -> tuple[bytes, bool]:
+        """What the process answers, empty where it died; True where it was ended since it took too long."""
         assert process.stdin is not None and process.stdout is not None
         hung = threading.Event()
 
@@ -55,23 +72,16 @@ class Limited:
             hung.set()
             process.kill()
 
-        watch = threading.Timer(HANG_S, end)
+        watch = threading.Timer(most_s, end)
         watch.start()
         try:
-            process.stdin.write(target.encode() + b" " + base64.b64encode(case) + b"\n")
+            process.stdin.write(line + b"\n")
             process.stdin.flush()
-            said = process.stdout.readline()
+            return process.stdout.readline(), hung.is_set()
         except BrokenPipeError:
-            said = b""
+            return b"", hung.is_set()
         finally:
             watch.cancel()
-        if said:
-            return base64.b64decode(said).decode() or None
-        code = process.wait()
-        self._end()
-        if hung.is_set():
-            return HANG
-        return SLOW if code == -signal.SIGPROF else f"ends the process with code {code}"
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._process = subprocess.Popen(
@@ -93,6 +103,7 @@ class Limited:
             self._process.stdin.close()
             self._process.stdout.close()
             self._process = None
+            self._ready.clear()
 
 
 def _limit_memory() -> None:
@@ -116,15 +127,16 @@ def main(most_s: float) -> None:
         out.write(b"\n")
         out.flush()
         for line in sys.stdin.buffer:
-            target, case = line.split()[0].decode(), base64.b64decode(b"".join(line.split()[1:]))
+            target, _, case = line.decode().strip().partition(" ")
             said = ""
             try:
                 if target not in checks:
                     place = Path(folder) / target
                     place.mkdir()
                     checks[target] = (TARGETS | ITSELF)[target](place)
-                signal.setitimer(signal.ITIMER_PROF, most_s)
-                checks[target](case)
+                if case != "-":
+                    signal.setitimer(signal.ITIMER_PROF, most_s)
+                    checks[target](base64.b64decode(case))
             except Exception:  # noqa: BLE001  # any that comes out is what is looked for
                 said = traceback.format_exc()
             signal.setitimer(signal.ITIMER_PROF, 0.0)

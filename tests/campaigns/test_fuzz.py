@@ -13,9 +13,9 @@ from tests.campaigns.limited import SLOW, Limited
 from tests.campaigns.sizes import examples
 from tests.campaigns.targets import TARGETS
 
-MANY = {"spec": 2000, "record": 300, "http": 500, "sse": 500}
+MANY = {"spec": 1000, "record": 150, "images": 150}
 """Cases in `make proof`; `OTHERS` where it says nothing."""
-OTHERS = 1000
+OTHERS = 300
 SEED = 1
 
 
