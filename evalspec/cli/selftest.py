@@ -26,7 +26,7 @@ from evalspec.interrupts import INTERRUPTED, Interrupts
 if TYPE_CHECKING:
     from evalspec.selftest.outcomes import RequirementOutcome
 
-ANSWERS = {"red": "yes", "excused": "not shown", "green": "NO"}
+ANSWERS = {"red": "yes", "implied": "implied", "excused": "not shown", "green": "NO"}
 """What is printed: whether a requirement went red."""
 
 
@@ -88,8 +88,12 @@ def _say(found: tuple[RequirementOutcome, ...]) -> None:
             ("planted", one.defect),
             ("why not", one.why),
             ("falls together with", ", ".join(one.fell_with)),
+            ("implied by", ", ".join(one.implied_by)),
         ):
             if words:
                 echo(f"    {label}: {words}")
     counts = {answer: sum(one.answer == answer for one in found) for answer in ANSWERS}
-    echo(f"{counts['red']} went red, {counts['excused']} could not be shown, {counts['green']} stayed green")
+    echo(
+        f"{counts['red']} went red alone, {counts['implied']} with others, {counts['excused']} could not be shown, "
+        f"{counts['green']} stayed green"
+    )

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 GOLDEN = 0.6180339887498949
 """Multiples of it, less their whole part, fill an interval evenly however many there are."""
+SHARES = (
+    (0.01, "1 %"), (0.02, "2 %"), (0.03, "3 %"), (0.05, "5 %"), (0.1, "a tenth"), (0.2, "a fifth"), (0.5, "half"),
+    (1.0, "all"),
+)  # fmt: skip
+"""Strengths of a defect that some of the rows have, mildest first, and their words."""
+TIMES = (1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Strengths of a defect that makes something so many times as long or as much."""
 
 
 def share_of(count: int, share: float) -> NDArray[np.bool_]:
@@ -30,6 +37,9 @@ def share_of(count: int, share: float) -> NDArray[np.bool_]:
 @dataclass(frozen=True)
 class Defect:
     """Something wrong with evidence. A subclass changes what it is about and hands back all else as it is.
+
+    Defects of a class that differ in numbers alone are one defect in several strengths: the mildest that does turns a
+    requirement red, so that others stay as they are.
 
     Args:
         what: The defect, in words for people: ``a third of the answers is wrong``.

@@ -51,6 +51,19 @@ def wrong(answers: Predictions, rows: NDArray[np.bool_]) -> Predictions:
     return replace(answers, **changes)
 
 
+def _accuracy(answers: Predictions) -> float:
+    import numpy as np
+
+    return float(np.mean(np.asarray(answers.predicted) == np.asarray(answers.truth)))
+
+
+def _some(rows: NDArray[np.bool_], share: float) -> NDArray[np.bool_]:
+    """A share of the rows of a mask, shape (n,)."""
+    chosen = rows.copy()
+    chosen[rows] = share_of(int(rows.sum()), share)
+    return chosen
+
+
 def _unlike(written: NDArray[np.object_] | None, rows: NDArray[np.bool_]) -> NDArray[np.object_] | None:
     """Texts that are nobody's answer in these rows; None stays None."""
     import numpy as np
@@ -102,10 +115,31 @@ class WrongAnswers(AnswersDefect):
 
 
 @dataclass(frozen=True)
+class WrongAndUnsure(AnswersDefect):
+    """Wrong in a share of the rows, and as much less sure of all: no probability claims more than comes true."""
+
+    share: float
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        before, made = answers.probabilities, wrong(answers, share_of(answers.n, self.share))
+        if before is None or made.probabilities is None or answers.predicted is None or answers.truth is None:
+            return answers
+        sure, least = float(before.max(axis=1).mean()), 1.0 / before.shape[1]
+        was, now = _accuracy(answers), _accuracy(made)
+        right = now / max(was, 1e-9)
+        kept = np.clip((sure * right - least) / max(sure - least, 1e-9), 0.02, 1.0)
+        return replace(made, probabilities=kept * made.probabilities + (1.0 - kept) * least)
+
+
+@dataclass(frozen=True)
 class ClassLost(AnswersDefect):
-    """Rows of one class are given another one."""
+    """A share of the rows of one class are given another one."""
 
     name: str
+    share: float = 1.0
 
     def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """The answers with the defect."""
@@ -113,18 +147,76 @@ class ClassLost(AnswersDefect):
             return answers
         if self.name not in answers.classes:
             return answers
-        return wrong(answers, answers.truth == answers.classes.index(self.name))
+        return wrong(answers, _some(answers.truth == answers.classes.index(self.name), self.share))
+
+
+@dataclass(frozen=True)
+class RankLost(ClassLost):
+    """A share of the rows of the class with the most rows, or with the fewest, are given another one."""
+
+    largest: bool = True
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        if answers.predicted is None or answers.classes is None or answers.truth is None:
+            return answers
+        counts = np.bincount(answers.truth[answers.truth >= 0], minlength=len(answers.classes))
+        there = np.flatnonzero(counts)
+        if not len(there):
+            return answers
+        place = there[counts[there].argmax() if self.largest else counts[there].argmin()]
+        return wrong(answers, _some(answers.truth == place, self.share))
+
+
+@dataclass(frozen=True)
+class BuriedTruth(AnswersDefect):
+    """What is true is the least likely, in a share of the rows that were wrong before: no answer changes."""
+
+    share: float
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        shares, truth = answers.probabilities, answers.truth
+        if shares is None or truth is None or answers.predicted is None:
+            return answers
+        rows = np.flatnonzero(_some(np.asarray(answers.predicted != truth), self.share))
+        least = shares[rows].argmin(axis=1)
+        buried = shares.copy()
+        buried[rows, least], buried[rows, truth[rows]] = shares[rows, truth[rows]], shares[rows, least]
+        return replace(answers, probabilities=buried)
+
+
+@dataclass(frozen=True)
+class OffValues(AnswersDefect):
+    """Every value is off by so many standard deviations of the truth, up and down in turn."""
+
+    deviations: float
+
+    def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
+        """The answers with the defect."""
+        import numpy as np
+
+        if answers.values is None or answers.truth is None:
+            return answers
+        off = self.deviations * float(np.nanstd(np.asarray(answers.truth, dtype=np.float64)))
+        side = np.where(share_of(answers.n, 0.5), 1.0, -1.0)
+        return replace(answers, values=answers.values + off * side)
 
 
 @dataclass(frozen=True)
 class SliceLost(AnswersDefect):
-    """Wrong in the rows of one slice of the spec."""
+    """Wrong in a share of the rows of one slice of the spec."""
 
     name: str
+    share: float = 1.0
 
     def change(self, answers: Predictions, inputs: Inputs) -> Predictions:
         """The answers with the defect."""
-        return wrong(answers, inputs.slice_mask(self.name, answers.dataset).inside)
+        return wrong(answers, _some(inputs.slice_mask(self.name, answers.dataset).inside, self.share))
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,58 @@
-"""Defects that may turn the requirements of a check red, mildest first of each kind of evidence."""
+"""Defects that may turn the requirements of a check red, mildest first of each kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from evalspec.language.defects import Defect
+from evalspec.language.defects import SHARES, TIMES, Defect
 from evalspec.planning import Plan, PlannedCheck
-from evalspec.selftest.answers import AllRight, ClassLost, SliceLost, TooSure, WrongAgain, WrongAnswers
+from evalspec.selftest.answers import (
+    AllRight,
+    BuriedTruth,
+    ClassLost,
+    OffValues,
+    RankLost,
+    SliceLost,
+    TooSure,
+    WrongAgain,
+    WrongAndUnsure,
+    WrongAnswers,
+)
 from evalspec.selftest.rows import (
     LabelTold,
     MissingCells,
+    MovedColumn,
     MovedColumns,
     OneValue,
     RepeatedRows,
     RowsOfAnother,
     WrongLabels,
 )
-from evalspec.selftest.timings import CachedPrompts, Failing, FewerTokens, MoreOf, OtherCounts, Slower
+from evalspec.selftest.timings import (
+    CachedPrompts,
+    Failing,
+    FewerTokens,
+    LaterFirst,
+    LongerGap,
+    MoreOf,
+    OneMore,
+    OtherCounts,
+    Slower,
+    SlowerTokens,
+    SlowTail,
+)
 
-SHARES = ((0.1, "a tenth"), (0.5, "half"), (1.0, "all"))
+ROWS = ((1e-9, "one"), *SHARES)
+"""The same of rows of a dataset, from one row on."""
+DEVIATIONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+PLACES = ("1", "2", "3", "4", "5", "6")
+"""Counts that are more, one at a time, as they stand in a probe or among the facts of a model."""
+COLUMNS = 4
+"""So many columns of numbers tell the label, one at a time."""
 FEW = ((0.9, "nine tenths"), (0.99, "99 %"))
-TIMES = (1.5, 10.0, 1000.0)
+TAILS = ((0.02, "2 %"), (0.2, "a fifth"))
+"""Shares of queries that are slower alone: a 99th percentile tells the first, a 90th the second, a median neither."""
+FEWER = ((0.5, "half"), (0.2, "a fifth"), (0.1, "a tenth"), (0.05, "a twentieth"), (0.01, "a hundredth"))
 
 
 def candidates(plan: Plan, planned: PlannedCheck) -> tuple[Defect, ...]:
@@ -34,25 +66,59 @@ def candidates(plan: Plan, planned: PlannedCheck) -> tuple[Defect, ...]:
     )
 
 
+def _each(strengths: Iterable[tuple[float, str]], make: Callable[[float, str], Defect]) -> Iterator[Defect]:
+    """A defect in its strengths."""
+    return (make(strength, words) for strength, words in strengths)
+
+
 def _of_answers(plan: Plan, planned: PlannedCheck) -> Iterator[Defect]:
     check = planned.check
-    slices = {one.name for one in plan.spec.slices}
     own = [(dataset, model) for dataset, model in planned.predictions if model == check.model]
     for dataset, model in own or planned.predictions:
-        of = f"of the answers of {model} to {dataset}"
-        for part in dict.fromkeys(one.part for one in check.requirements if one.part is not None):
-            if part in slices:
-                yield SliceLost(f"{model} is wrong in every row of the slice {part} of {dataset}", model, dataset, part)
-            else:
-                yield ClassLost(f"{model} misses every row of {part} in {dataset}", model, dataset, part)
-        for share, words in SHARES:
-            yield WrongAnswers(f"{words} {of} are wrong", model, dataset, share)
-        yield TooSure(f"{model} is sure of every answer to {dataset}", model, dataset, 0.999)
-        yield TooSure(f"{model} is hardly sure of any answer to {dataset}", model, dataset, 0.0)
-        yield AllRight(f"all {of} are right", model, dataset)
+        for part in _parts(planned):
+            yield from _of_part(plan, part, model, dataset)
+        yield from _of_all_answers(model, dataset)
     for model in (check.model,) if planned.asked else ():
-        for share, words in SHARES[1:]:
-            yield WrongAgain(f"{words} of the answers of {model} to rows that were altered are wrong", model, share)
+        yield from _each(SHARES, lambda share, words, model=model: WrongAgain(  # type: ignore[misc]
+            f"{words} of the answers of {model} to rows that were altered are wrong", model, share
+        ))  # fmt: skip
+
+
+def _parts(planned: PlannedCheck) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.part for one in planned.check.requirements if one.part is not None))
+
+
+def _of_part(plan: Plan, part: str, model: str, dataset: str) -> Iterator[Defect]:
+    if part in {one.name for one in plan.spec.slices}:
+        return _each(SHARES, lambda share, words: SliceLost(
+            f"{model} is wrong in {words} of the rows of the slice {part} of {dataset}", model, dataset, part, share
+        ))  # fmt: skip
+    return _each(SHARES, lambda share, words: ClassLost(
+        f"{model} misses {words} of the rows of {part} in {dataset}", model, dataset, part, share
+    ))  # fmt: skip
+
+
+def _of_all_answers(model: str, dataset: str) -> Iterator[Defect]:
+    of = f"of the answers of {model} to {dataset}"
+    for largest, which in ((True, "largest"), (False, "smallest")):
+        yield from _each(SHARES, lambda share, words, largest=largest, which=which: RankLost(  # type: ignore[misc]
+            f"{model} misses {words} of the rows of the {which} class of {dataset}", model, dataset, which, share,
+            largest,
+        ))  # fmt: skip
+    for deviations in DEVIATIONS:
+        off = f"the values of {model} on {dataset} are off by {deviations:g} standard deviations"
+        yield OffValues(off, model, dataset, deviations)
+    yield from _each(SHARES, lambda share, words: BuriedTruth(
+        f"where {model} was wrong on {dataset}, the truth is the least likely in {words} of the rows", model, dataset,
+        share,
+    ))  # fmt: skip
+    yield from _each(SHARES, lambda share, words: WrongAnswers(f"{words} {of} are wrong", model, dataset, share))
+    yield from _each(SHARES, lambda share, words: WrongAndUnsure(
+        f"{words} {of} are wrong, and it is less sure of all", model, dataset, share
+    ))  # fmt: skip
+    yield TooSure(f"{model} is sure of every answer to {dataset}", model, dataset, 0.999)
+    yield TooSure(f"{model} is hardly sure of any answer to {dataset}", model, dataset, 0.0)
+    yield AllRight(f"all {of} are right", model, dataset)
 
 
 def _of_timings(planned: PlannedCheck) -> Iterator[Defect]:
@@ -60,23 +126,41 @@ def _of_timings(planned: PlannedCheck) -> Iterator[Defect]:
     if not type(check).uses_model or check.dimension != "system":
         return
     model = check.model
+    yield from _of_streams(model)
+    for share, portion in TAILS:
+        for times in TIMES:
+            yield SlowTail(f"{portion} of the queries of {model} take {times:g} times as long", model, times, share)
     for times in TIMES:
         yield Slower(f"each query of {model} takes {times:g} times as long", model, times)
+    for place in PLACES:
+        for times in TIMES:
+            yield OneMore(f"count {place} of {model} is {times:g} times as much", model, times, place)
     for times in TIMES:
         yield MoreOf(f"{model} takes {times:g} times as much of everything that is counted", model, times)
     yield MoreOf(f"{model} takes a thousandth of everything that is counted", model, 0.001)
-    for share, words in ((0.5, "half"), (0.01, "a hundredth")):
+    yield from _each(SHARES, lambda share, words: Failing(
+        f"{words} of the queries of {model} get no answer", model, share
+    ))  # fmt: skip
+
+
+def _of_streams(model: str) -> Iterator[Defect]:
+    for defect, words in (
+        (LaterFirst, "the first token of each answer of {model} takes {times:g} times as long"),
+        (SlowerTokens, "each token after the first of {model} takes {times:g} times as long"),
+        (LongerGap, "one gap makes the rest of each answer of {model} {times:g} times as long"),
+    ):
+        for times in TIMES:
+            yield defect(words.format(model=model, times=times), model, times)
+    for share, words in FEWER:
         yield FewerTokens(f"the answers of {model} have {words} of their tokens", model, share)
     yield CachedPrompts(f"{model} knows all prompts from before", model)
     yield OtherCounts(f"{model} reports three times its tokens", model, 3)
-    for share, words in SHARES:
-        yield Failing(f"{words} of the queries of {model} get no answer", model, share)
 
 
 def _of_groups(plan: Plan, planned: PlannedCheck) -> Iterator[Defect]:
-    """Groups that a check of a model looks at have few rows."""
+    """Groups that a check looks at have few rows."""
     check = planned.check
-    if check.dimension != "model":
+    if check.dimension == "system":
         return
     for dataset, columns in check.columns_read(plan.spec.names).items():
         for column in columns:
@@ -87,25 +171,58 @@ def _of_groups(plan: Plan, planned: PlannedCheck) -> Iterator[Defect]:
 def _of_rows(plan: Plan, planned: PlannedCheck) -> Iterator[Defect]:
     if planned.check.dimension != "data":
         return
-    for dataset in planned.datasets:
-        part = plan.spec.datasets[dataset]
+    datasets = {name: plan.spec.datasets[name] for name in planned.datasets}
+    for dataset, part in datasets.items():
         names = tuple(name for name in (part.key, part.cluster) if name is not None)
-        spared = names if part.label is None else (*names, part.label)
-        others = [other for other in planned.datasets if other != dataset]
-        for share, words in SHARES:
-            for other in others:
-                yield RowsOfAnother(f"{words} of the rows of {dataset} are rows of {other}", dataset, other, share)
-            yield RepeatedRows(f"{words} of the rows of {dataset} are copies of others", dataset, share, names)
-            yield MissingCells(f"{words} of the cells of {dataset} are missing", dataset, share, names)
-            yield MovedColumns(
-                f"{words} of the cells of {dataset} are far from where they were", dataset, share, spared
-            )
-            if part.label is not None:
-                yield WrongLabels(f"{words} of the labels of {dataset} are wrong", dataset, part.label, share)
+        for column in _parts(planned):
+            yield from _each(SHARES, lambda share, words, dataset=dataset, column=column: MovedColumn(  # type: ignore[misc]
+                f"{words} of the cells of {column} of {dataset} are far from where they were", dataset, share, (),
+                column,
+            ))  # fmt: skip
+        read = planned.check.columns_read(plan.spec.names).get(dataset, ())
+        for other in planned.datasets:
+            if other != dataset:
+                yield from _of_two(dataset, other, tuple(dict.fromkeys((*names, *read))))
+        yield from _of_one(dataset, names)
         if part.label is not None:
-            for share, words in FEW:
-                yield OneValue(f"{words} of the rows of {dataset} have one label", dataset, part.label, share)
-    labels = {name: part.label for name in planned.datasets if (part := plan.spec.datasets[name]).label is not None}
-    if labels:
-        apart = {one for name in planned.datasets for one in (plan.spec.datasets[name].key,) if one is not None}
-        yield LabelTold("columns tell the label", labels, tuple(sorted(apart)))
+            yield from _of_labels(dataset, part.label)
+        yield from _each(SHARES, lambda share, words, dataset=dataset, part=part, names=names: MovedColumns(  # type: ignore[misc]
+            f"{words} of the cells of {dataset} are far from where they were", dataset, share,
+            names if part.label is None else (*names, part.label),
+        ))  # fmt: skip
+    labels = {name: part.label for name, part in datasets.items() if part.label is not None}
+    keys = tuple(sorted({part.key for part in datasets.values() if part.key is not None}))
+    for place in range(COLUMNS) if labels else ():
+        yield LabelTold(f"column {place + 1} of numbers tells the label", labels, keys, place)
+
+
+def _of_two(dataset: str, other: str, columns: tuple[str, ...]) -> Iterator[Defect]:
+    """Rows that stand in two datasets; or cells that do, of columns that a check reads."""
+    for column in columns:
+        yield from _each(ROWS, lambda share, words, column=column: RowsOfAnother(  # type: ignore[misc]
+            f"{words} of the cells of {column} of {dataset} are those of {other}", dataset, other, share, column
+        ))  # fmt: skip
+    yield from _each(ROWS, lambda share, words: RowsOfAnother(
+        f"{words} of the rows of {dataset} are rows of {other}, nearly", dataset, other, share, near=True
+    ))  # fmt: skip
+    yield from _each(ROWS, lambda share, words: RowsOfAnother(
+        f"{words} of the rows of {dataset} are rows of {other}", dataset, other, share
+    ))  # fmt: skip
+
+
+def _of_one(dataset: str, names: tuple[str, ...]) -> Iterator[Defect]:
+    yield from _each(ROWS, lambda share, words: RepeatedRows(
+        f"{words} of the rows of {dataset} are copies of others", dataset, share, names
+    ))  # fmt: skip
+    yield from _each(SHARES, lambda share, words: MissingCells(
+        f"{words} of the cells of {dataset} are missing", dataset, share, names
+    ))  # fmt: skip
+
+
+def _of_labels(dataset: str, label: str) -> Iterator[Defect]:
+    yield from _each(SHARES, lambda share, words: WrongLabels(
+        f"{words} of the labels of {dataset} are wrong", dataset, label, share
+    ))  # fmt: skip
+    yield from _each(FEW, lambda share, words: OneValue(
+        f"{words} of the rows of {dataset} have one label", dataset, label, share
+    ))  # fmt: skip

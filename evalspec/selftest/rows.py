@@ -77,6 +77,20 @@ class MovedColumns(RowsDefect):
 
 
 @dataclass(frozen=True)
+class MovedColumn(MovedColumns):
+    """The same of one column."""
+
+    column: str = ""
+
+    def change(self, rows: pa.Table) -> pa.Table:
+        """The rows with the defect."""
+        if self.column not in rows.column_names:
+            return rows
+        spared = tuple(name for name in rows.column_names if name != self.column)
+        return MovedColumns(self.what, self.dataset, self.share, spared).change(rows)
+
+
+@dataclass(frozen=True)
 class WrongLabels(RowsDefect):
     """A share of the labels is that of another row."""
 
@@ -121,11 +135,13 @@ class OneValue(RowsDefect):
 
 @dataclass(frozen=True)
 class LabelTold(Defect):
-    """Each column of numbers says which label a row has, in every dataset: its number among the labels in order."""
+    """A column of numbers says which label a row has, in every dataset: its number among the labels in order."""
 
     labels: Mapping[str, str]
     """Dataset: its label column."""
     spared: tuple[str, ...]
+    place_of_column: int = 0
+    """Among the columns of numbers, counted round and round."""
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -133,7 +149,7 @@ class LabelTold(Defect):
         return ("rows", next(iter(self.labels)))
 
     def __hash__(self) -> int:
-        return hash((self.what, *self.labels))
+        return hash((self.what, *self.labels, self.place_of_column))
 
     def rows(self, dataset: str, rows: pa.Table, read: Callable[[str], pa.Table]) -> pa.Table:
         """Those of a dataset with a label, changed."""
@@ -146,11 +162,16 @@ class LabelTold(Defect):
         column = rows.column(label).combine_chunks()
         seen = pc.unique(column)
         told = pc.index_in(column, value_set=seen.take(pc.sort_indices(seen)))
-        for index, field in enumerate(rows.schema):
-            number = pa.types.is_floating(field.type) or pa.types.is_integer(field.type)
-            if number and field.name not in (label, *self.spared):
-                rows = rows.set_column(index, field, pc.cast(told, field.type, safe=False))
-        return rows
+        numbers = [
+            index for index, field in enumerate(rows.schema)
+            if (pa.types.is_floating(field.type) or pa.types.is_integer(field.type))
+            and field.name not in (label, *self.spared)
+        ]  # fmt: skip
+        if not numbers:
+            return rows
+        index = numbers[self.place_of_column % len(numbers)]
+        field = rows.schema.field(index)
+        return rows.set_column(index, field, pc.cast(told, field.type, safe=False))
 
 
 @dataclass(frozen=True)
@@ -180,6 +201,10 @@ class RowsOfAnother(Defect):
     dataset: str
     source: str
     share: float
+    column: str | None = None
+    """The only one of which it is so."""
+    near: bool = False
+    """Copies are not exact: a number is a thousandth larger, or a text has a mark more."""
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -197,12 +222,32 @@ class RowsOfAnother(Defect):
         others = source.take(np.arange(rows.num_rows) % source.num_rows)
         own = np.arange(rows.num_rows)
         places = np.where(share_of(rows.num_rows, self.share), own + rows.num_rows, own)
+        if self.near:
+            others = _nearly(others)
         for index, field in enumerate(rows.schema):
+            if self.column not in (None, field.name):
+                continue
             if field.name in others.column_names and others.schema.field(field.name).type == field.type:
                 both = pa.chunked_array([*rows.column(index).chunks, *others.column(field.name).chunks])
                 mixed = both.combine_chunks().take(places)
                 rows = rows.set_column(index, field.with_nullable(True), mixed)
         return rows
+
+
+def _nearly(rows: pa.Table) -> pa.Table:
+    """The same rows, but for a little in one column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for index, field in enumerate(rows.schema):
+        column = rows.column(index)
+        if pa.types.is_floating(field.type):
+            return rows.set_column(index, field, pc.multiply(column, pa.scalar(1.001, field.type)))
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            more = pc.binary_join_element_wise(rows.column(index), pa.scalar("!", field.type), "")
+            return rows.set_column(index, field, more)
+    return rows
 
 
 def _far(column: pa.Array) -> pa.Array | None:

@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 
     from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Cells, Probe, Samples
-    from evalspec.language.streams import Streams
 
 
 @dataclass(frozen=True)
 class Slower(Defect):
-    """Each query takes so many times as long. Where queries are sent at fixed times, those stay."""
+    """A share of the queries takes so many times as long. Where queries are sent at fixed times, those stay.
+
+    Where all of them do, everything else that the process did meanwhile takes as many times as long.
+    """
 
     model: str
     times: float
+    share: float = 1.0
 
     def samples(self, samples: Samples) -> Samples:
         """Those of this model, stretched."""
@@ -30,13 +33,10 @@ class Slower(Defect):
 
         if samples.model != self.model:
             return samples
-        if samples.details.get("kind") == "open_loop":
-            longer = np.round((samples.end_ns - samples.sent_ns) * (self.times - 1)).astype(np.int64)
-            first = samples.first_ns
-            return replace(
-                samples, end_ns=samples.end_ns + longer, first_ns=None if first is None else first + longer,
-                streams=self._streams(samples, samples.sent_ns),
-            )  # fmt: skip
+        if samples.details.get("kind") == "open_loop" or self.share < 1.0:
+            late = share_of(len(samples.ok), self.share)
+            longer = np.round(np.where(late, samples.end_ns - samples.sent_ns, 0) * (self.times - 1)).astype(np.int64)
+            return _delayed(samples, longer, self._pieces(samples, longer))
         stretched = {
             name: np.round(value * self.times).astype(np.int64)
             for name in ("intended_ns", "sent_ns", "end_ns", "first_ns")
@@ -46,19 +46,127 @@ class Slower(Defect):
         if telemetry is not None:
             times_ns = np.round(telemetry.times_ns * self.times).astype(np.int64)
             telemetry = replace(telemetry, times_ns=times_ns)
-        streams = self._streams(samples, stretched["sent_ns"])
+        streams = samples.streams
+        if streams is not None:
+            count = np.diff(streams.offsets)
+            after_ns = (streams.piece_ns - np.repeat(samples.sent_ns, count)) * self.times
+            at_ns = np.repeat(stretched["sent_ns"], count) + np.round(after_ns).astype(np.int64)
+            streams = replace(streams, piece_ns=at_ns)
         return replace(samples, telemetry=telemetry, streams=streams, **stretched)
 
-    def _streams(self, samples: Samples, sent_ns: NDArray[np.int64]) -> Streams | None:
-        """Pieces of answers, each so many times as late after its query was sent."""
+    def _pieces(self, samples: Samples, longer: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """How much later each piece of an answer comes: the further into it, the more."""
+        import numpy as np
+
+        if samples.streams is None:
+            return None
+        whole = np.maximum(samples.end_ns - samples.sent_ns, 1)
+        count = np.diff(samples.streams.offsets)
+        after = (samples.streams.piece_ns - np.repeat(samples.sent_ns, count)) / np.repeat(whole, count)
+        later: NDArray[np.int64] = np.round(after * np.repeat(longer, count)).astype(np.int64)
+        return later
+
+
+class SlowTail(Slower):
+    """Few of the queries take so many times as long: percentiles tell it, a median does not."""
+
+
+@dataclass(frozen=True)
+class LaterFirst(Defect):
+    """The first token of each answer takes so many times as long, and the rest comes after it as it did."""
+
+    model: str
+    times: float
+
+    def samples(self, samples: Samples) -> Samples:
+        """Those of this model that were streamed."""
         import numpy as np
 
         streams = samples.streams
-        if streams is None:
-            return None
+        if samples.model != self.model or streams is None:
+            return samples
         count = np.diff(streams.offsets)
-        late_ns = (streams.piece_ns - np.repeat(samples.sent_ns, count)) * self.times
-        return replace(streams, piece_ns=np.repeat(sent_ns, count) + np.round(late_ns).astype(np.int64))
+        first_ns = np.zeros(len(count), dtype=np.int64)
+        first_ns[count > 0] = streams.piece_ns[streams.offsets[:-1][count > 0]] - samples.sent_ns[count > 0]
+        later = np.round(first_ns * (self.times - 1)).astype(np.int64)
+        return _delayed(samples, later, np.repeat(later, count))
+
+
+@dataclass(frozen=True)
+class LongerGap(Defect):
+    """One gap in each answer is so long that the rest takes so many times as long: the one in its middle."""
+
+    model: str
+    times: float
+
+    def samples(self, samples: Samples) -> Samples:
+        """Those of this model that were streamed."""
+        import numpy as np
+
+        streams = samples.streams
+        if samples.model != self.model or streams is None:
+            return samples
+        starts, count = streams.offsets[:-1], np.diff(streams.offsets)
+        some = count > 1
+        spent_ns = np.zeros(len(count), dtype=np.int64)
+        spent_ns[some] = streams.piece_ns[(starts + count - 1)[some]] - streams.piece_ns[starts[some]]
+        longer = np.round(spent_ns * (self.times - 1)).astype(np.int64)
+        place = np.arange(len(streams.piece_ns)) - np.repeat(starts, count)
+        after = place >= np.repeat(np.maximum(1, count // 2), count)
+        return _delayed(samples, longer, np.where(after, np.repeat(longer, count), 0))
+
+
+@dataclass(frozen=True)
+class SlowerTokens(Defect):
+    """Every token after the first takes as long as the next, and so many times what they took on average."""
+
+    model: str
+    times: float
+
+    def samples(self, samples: Samples) -> Samples:
+        """Those of this model that were streamed."""
+        import numpy as np
+
+        streams = samples.streams
+        if samples.model != self.model or streams is None:
+            return samples
+        starts, count = streams.offsets[:-1], np.diff(streams.offsets)
+        some = count > 1
+        first_ns, gap_ns = np.zeros(len(count)), np.zeros(len(count))
+        first_ns[count > 0] = streams.piece_ns[starts[count > 0]]
+        gap_ns[some] = (streams.piece_ns[(starts + count - 1)[some]] - first_ns[some]) / (count[some] - 1)
+        place = np.arange(len(streams.piece_ns)) - np.repeat(starts, count)
+        at_ns = np.repeat(first_ns, count) + place * np.repeat(gap_ns * self.times, count)
+        longer = np.round(gap_ns * (self.times - 1) * np.maximum(count - 1, 0)).astype(np.int64)
+        return _delayed(samples, longer, np.round(at_ns - streams.piece_ns).astype(np.int64))
+
+
+def _delayed(samples: Samples, longer: NDArray[np.int64], pieces: NDArray[np.int64] | None) -> Samples:
+    """Queries that end later; where each is sent after the one before, those that follow are sent later as well.
+
+    Args:
+        samples: As they were.
+        longer: shape (q,), ns that each query takes more.
+        pieces: shape (p,), ns that each piece of an answer comes later after its query was sent; None: as its end.
+    """
+    import numpy as np
+
+    waits = np.zeros(len(longer), dtype=np.int64)
+    if samples.details.get("kind") != "open_loop":
+        order = np.argsort(samples.sent_ns, kind="stable")
+        waits[order] = np.cumsum(longer[order]) - longer[order]
+    first, streams, telemetry = samples.first_ns, samples.streams, samples.telemetry
+    if streams is not None and pieces is not None:
+        at_ns = streams.piece_ns + np.repeat(waits, np.diff(streams.offsets)) + pieces
+        streams = replace(streams, piece_ns=at_ns)
+    if telemetry is not None and len(longer) and waits.any():
+        times_ns = telemetry.times_ns * (1.0 + float(longer.sum()) / max(1.0, float(samples.end_ns.max())))
+        telemetry = replace(telemetry, times_ns=np.round(times_ns).astype(np.int64))
+    return replace(
+        samples, intended_ns=samples.intended_ns + waits, sent_ns=samples.sent_ns + waits,
+        end_ns=samples.end_ns + waits + longer, first_ns=None if first is None else first + waits + longer,
+        streams=streams, telemetry=telemetry,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -169,3 +277,31 @@ class MoreOf(Defect):
             return type(value)(value * self.times)
 
         return {name: one(value) for name, value in cells.items()}
+
+
+@dataclass(frozen=True)
+class OneMore(MoreOf):
+    """One of those numbers is, by its place among them in the order of their names; counters stay."""
+
+    rank: str
+
+    def samples(self, samples: Samples) -> Samples:
+        """As they are."""
+        return samples
+
+    def probe(self, probe: Probe) -> Probe:
+        """Findings of processes: a fact or a series."""
+        if probe.model != self.model:
+            return probe
+        name = self._chosen((*probe.facts, *probe.series))
+        facts = {**probe.facts, **self._more({name: probe.facts[name]})} if name in probe.facts else probe.facts
+        series = {**probe.series, name: probe.series[name] * self.times} if name in probe.series else probe.series
+        return replace(probe, facts=facts, series=series)
+
+    def facts(self, model: str, facts: Cells) -> Cells:
+        """Facts of the model."""
+        name = self._chosen(tuple(facts))
+        return {**facts, **self._more({name: facts[name]})} if model == self.model and name in facts else facts
+
+    def _chosen(self, names: tuple[str, ...]) -> str:
+        return sorted(names)[int(self.rank) - 1] if int(self.rank) <= len(names) else ""

@@ -16,6 +16,7 @@ from evalspec.timing.budget import (
     CACHED,
     COUNTS_TOKENS,
     DIFFER,
+    OUTPUT_RATE,
     POOLED_PERCENTILE,
     TOKEN_FACTS,
     TOKEN_PERCENTILES,
@@ -116,6 +117,9 @@ def void(name: str, samples: Sequence[Samples], keep: Sequence[NDArray[np.bool_]
         return None
     if (why := streams.miscounted(samples)) is not None:
         return why
+    if name == OUTPUT_RATE:
+        # It counts tokens as they arrive: an answer of one token has no time by token, and still is one.
+        return None
     times = [streams.times_ms(one).get("tpot", np.zeros(0))[mask] for one, mask in zip(samples, keep, strict=True)]
     share = streams.without_times(times)
     if share <= streams.WITHOUT:

@@ -267,6 +267,7 @@ def planted(rng: np.random.Generator, n: int) -> BoxMatches:
     )  # fmt: skip
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_bounds_of_average_precision_err_no_more_often_than_allowed() -> None:
     """200 pictures; 9 in 10 found is the worst case: recall lies on one of COCO's steps.

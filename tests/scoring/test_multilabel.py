@@ -200,6 +200,7 @@ def test_a_threshold_needs_probabilities(tmp_path: Path) -> None:
     assert issubclass(InputError, Exception) and not issubclass(InputError, NotRunError)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_bounds_of_micro_f1_err_no_more_often_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the same simulation with 200 rows: 4.8 and 4.3 %; the macro F1 of 200 rows: 5.3 and 3.7 %."""
@@ -219,6 +220,7 @@ def test_bounds_of_micro_f1_err_no_more_often_than_allowed(monkeypatch: pytest.M
     assert bounded(found) > 0.98
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_bounds_of_the_mean_area_err_no_more_often_than_allowed() -> None:
     """Classes that come together tie the areas together; by the same simulation with 1,000 rows: 5.4 and 4.5 %."""

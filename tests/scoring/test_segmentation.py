@@ -212,6 +212,7 @@ def planted(rng: np.random.Generator, n: int) -> np.ndarray:
     return np.concatenate([right, true, said], axis=1).astype(np.float64)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_bounds_err_no_more_often_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """100 pictures. With 50 they err as seldom, and half of the samples have a bound."""

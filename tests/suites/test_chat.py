@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.selftest.holding import holds
 from tests.suites.test_suites import SUITES, evalspec, read, statuses
 
 FOLDER = SUITES / "chat"
@@ -59,6 +60,7 @@ def test_it_is_ready(tmp_path: Path) -> None:
     assert checks["latency"]["counts"]["errored"] == checks["load"]["counts"]["errored"] == 0
     if set(timed.values()) == {"PASS"}:
         assert record["verdict"]["word"] == "READY" and ended.returncode == 0, ended.stdout
+    holds("chat/evalspec.yaml", tmp_path / "run")
 
 
 @pytest.mark.proof

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.selftest.holding import holds
+
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "suites" / "resnet50"
 
@@ -47,6 +49,7 @@ def test_every_check_measures_it(suite: Path) -> None:
     assert measured["throughput_bf16"]["throughput"] > 0
     assert measured["precision"]["precision_coverage"] == 100
     assert measured["roofline"]["achieved_flops"] > 0
+    holds("resnet50/cpu.yaml", suite / "out", file=suite / "cpu.yaml")
 
 
 @pytest.mark.proof

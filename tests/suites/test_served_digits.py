@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.selftest.holding import holds
 from tests.suites.test_suites import SUITES, evalspec, read, statuses
 
 FOLDER = SUITES / "served-digits"
@@ -85,3 +86,4 @@ def test_it_is_ready(tmp_path: Path) -> None:
     assert model["details"]["framework"] == "served by serve.py 1"
     assert model["digest_stated"] is True
     assert "as its maker stated it" in json.dumps(record["verdict"])
+    holds("served-digits/evalspec.yaml", tmp_path / "run")

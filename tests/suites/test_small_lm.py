@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.selftest.holding import holds
+
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "suites" / "small-lm"
 ALL = {
@@ -90,6 +92,7 @@ def test_weights_of_8_bits_are_ready(tmp_path: Path) -> None:
     assert tests["latency/tpot_p90"]["value"] > 0 and tests["latency/ttft_p90"]["value"] > 0
     candidate = next(one for one in record["models"] if one["name"] == "candidate")
     assert candidate["precision_observed"] == "fp32" and candidate["details"]["begins_twice"] is False
+    holds("small-lm/evalspec.yaml", tmp_path / "run")
 
 
 @pytest.mark.proof

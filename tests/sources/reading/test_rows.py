@@ -107,6 +107,7 @@ def test_a_slice_has_the_digests_of_its_rows() -> None:
     assert (row_digests(table.take(pa.array(shuffled))) == whole[shuffled]).all()
 
 
+@pytest.mark.proof
 def test_digests_tell_a_million_rows_apart() -> None:
     rng = np.random.default_rng(0)
     n = 1_000_000

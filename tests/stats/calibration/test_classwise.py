@@ -217,6 +217,7 @@ def test_error_rates_with_clusters(groups: int, size: int) -> None:
     assert (wrong_claims(found) <= ALLOWED + 0.006).all()
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_error_rates_with_clusters_of_unequal_size() -> None:
     """A cluster has one likeliest class, and its rows are right or wrong together more often than not."""

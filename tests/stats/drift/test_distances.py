@@ -253,7 +253,7 @@ class Shuffled:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [50, 200, 1000])
+@pytest.mark.parametrize("n", [50, 200, pytest.param(1000, marks=pytest.mark.proof)])
 @pytest.mark.parametrize(
     ("first", "second", "truth"),
     [

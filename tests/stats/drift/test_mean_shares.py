@@ -53,7 +53,7 @@ def test_nothing_has_no_distance() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "m", "moved"), [(60, 60, 0.0), (80, 200, 0.15)])
+@pytest.mark.parametrize(("n", "m", "moved"), [(60, 60, 0.0), pytest.param(80, 200, 0.15, marks=pytest.mark.proof)])
 def test_error_rates(n: int, m: int, moved: float) -> None:
     rng, found = np.random.default_rng([n, m]), []
     even = np.array([0.4, 0.3, 0.2, 0.1])

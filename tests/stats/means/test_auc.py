@@ -151,8 +151,12 @@ def test_bounds_err_no_more_often_than_allowed(n: int, auc: float, share: float)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "areas", "alike"),
-    [(50, (0.7, 0.7), 0.9), (200, (0.9, 0.88), 0.9), (200, (0.85, 0.9), 0.5), (1000, (0.95, 0.94), 0.9)],
-)
+    [
+        (50, (0.7, 0.7), 0.9), (200, (0.9, 0.88), 0.9),
+        pytest.param(200, (0.85, 0.9), 0.5, marks=pytest.mark.proof),
+        pytest.param(1000, (0.95, 0.94), 0.9, marks=pytest.mark.proof),
+    ],
+)  # fmt: skip
 def test_paired_bounds_err_no_more_often_than_allowed(n: int, areas: tuple[float, float], alike: float) -> None:
     rng = np.random.default_rng([n, round(100 * alike)])
     positive = np.arange(n) < n // 2

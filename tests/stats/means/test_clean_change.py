@@ -120,7 +120,7 @@ def clustered(rng: np.random.Generator, groups: int, size: int, share: float) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", [0.2, 0.5])
+@pytest.mark.parametrize("share", [pytest.param(0.2, marks=pytest.mark.proof), 0.5])
 def test_bounds_hold_with_clusters(share: float) -> None:
     rng = np.random.default_rng(5)
     misses = np.zeros(4)

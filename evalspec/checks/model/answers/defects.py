@@ -14,7 +14,7 @@ from evalspec.answers.every import each_set
 from evalspec.checks.model.answers.faults import CUT
 from evalspec.checks.model.answers.loops import LONG, TIMES
 from evalspec.checks.model.answers.refusals import LOOKED_AT, REFUSED, patterns
-from evalspec.language.defects import Defect, share_of
+from evalspec.language.defects import SHARES, Defect, share_of
 from evalspec.language.patterns import shortest
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.bool_]
 
-SHARES = ((0.1, "a tenth"), (1.0, "all"))
 LENGTHS = (3, 30)
 CIRCLE = " ".join(["round"] * LONG * TIMES)
 HELPS = "Here it is."
@@ -214,8 +213,9 @@ def _planted(check: WrittenAnswers) -> Iterator[Defect]:
         yield Circles(f"{of} run in circles", model, dataset, share)
     if check.refusals is not None:
         for refuses, what in ((True, "are refusals"), (False, "are helpful")):
-            words = f"all texts of {model} on {dataset} {what}"
-            yield OtherRefusals(words, model, dataset, 1.0, check.refusals, refuses)
+            for share, words in SHARES:
+                of = f"{words} of the texts of {model} on {dataset} {what}"
+                yield OtherRefusals(of, model, dataset, share, check.refusals, refuses)
     yield TurnedChoices(f"{model} chooses by the place of an option in {dataset}", model, dataset, 1.0)
     yield OtherWording(f"{model} is wrong on {dataset} where another template asks", model, dataset, 1.0)
     yield LostMass(f"{model} gives the options of {dataset} hardly any probability", model, dataset, 1.0)

@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalspec.language.defects import Defect
+from evalspec.language.defects import TIMES, Defect
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TIMED = ("ttft_ms", "tpot_ms", "latency_ms")
-TIMES = (1.5, 10.0, 1000.0)
-SHARES = ((10, "a tenth"), (2, "half"), (1, "all"))
+FIRST, EACH, WHOLE = "ttft_ms", "tpot_ms", "latency_ms"
+PARTS = (
+    ((FIRST,), "the first token of each request of {dataset} took {times:g} times as long"),
+    ((EACH,), "each token after the first of each request of {dataset} took {times:g} times as long"),
+    ((WHOLE,), "the last token of each request of {dataset} took {times:g} times as long"),
+    ((FIRST, EACH, WHOLE), "each request of {dataset} took {times:g} times as long"),
+)
+ONE_IN = ((100, "1 %"), (50, "2 %"), (20, "5 %"), (10, "a tenth"), (5, "a fifth"), (2, "half"), (1, "all"))
 
 
 @dataclass(frozen=True)
@@ -23,10 +28,12 @@ class SlowerLog(Defect):
     Args:
         dataset: The log.
         times: So many times as long.
+        columns: Times that are longer; others stay.
     """
 
     dataset: str
     times: float
+    columns: tuple[str, ...] = (FIRST, EACH, WHOLE)
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -38,7 +45,7 @@ class SlowerLog(Defect):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for name in TIMED if dataset == self.dataset else ():
+        for name in self.columns if dataset == self.dataset else ():
             place = rows.column_names.index(name)
             kind = rows.schema.field(name).type
             slower = pc.multiply(rows.column(name).cast(pa.float64()), pa.scalar(self.times))
@@ -80,7 +87,8 @@ class FailedLog(Defect):
 
 def log_defects(dataset: str) -> Iterator[Defect]:
     """Defects of a log, mildest first of each kind."""
-    for times in TIMES:
-        yield SlowerLog(f"each request of {dataset} took {times:g} times as long", dataset, times)
-    for one_in, words in SHARES:
+    for columns, words in PARTS:
+        for times in TIMES:
+            yield SlowerLog(words.format(dataset=dataset, times=times), dataset, times, columns)
+    for one_in, words in ONE_IN:
         yield FailedLog(f"{words} of the requests of {dataset} failed", dataset, one_in)

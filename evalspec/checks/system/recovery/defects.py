@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from evalspec.language.defects import Defect
+from evalspec.language.defects import TIMES, Defect
 
 if TYPE_CHECKING:
     from evalspec.language.inputs import Probe
 
-AWAY = ("healthy_s", "first_token_s")
-TIMES = (1.5, 10.0, 1000.0)
+FIRST = "first_token_s"
+AWAY = ("healthy_s", FIRST)
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,24 @@ class LongerAway(Defect):
         """Findings of this model."""
         if probe.model != self.model:
             return probe
-        longer = {name: probe.series[name] * self.times for name in AWAY if name in probe.series}
-        return replace(probe, series={**probe.series, **longer})
+        return _longer(probe, AWAY, self.times)
+
+
+@dataclass(frozen=True)
+class LaterAnswer(Defect):
+    """A server is healthy again when it was, and gives its first token so many times as late."""
+
+    model: str
+    times: float
+
+    def probe(self, probe: Probe) -> Probe:
+        """Findings of this model."""
+        return _longer(probe, (FIRST,), self.times) if probe.model == self.model else probe
+
+
+def _longer(probe: Probe, names: tuple[str, ...], times: float) -> Probe:
+    longer = {name: probe.series[name] * times for name in names if name in probe.series}
+    return replace(probe, series={**probe.series, **longer})
 
 
 @dataclass(frozen=True)
@@ -52,4 +68,6 @@ def kill_defects(model: str) -> Iterator[Defect]:
     """Defects of a server that is killed, mildest first of each kind."""
     for times in TIMES:
         yield LongerAway(f"{model} is away {times:g} times as long", model, times)
+    for times in TIMES:
+        yield LaterAnswer(f"{model} is healthy in time and answers {times:g} times as late", model, times)
     yield NothingAnswered(f"{model} answers nothing after a kill", model)

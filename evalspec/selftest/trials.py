@@ -1,0 +1,105 @@
+"""Checks of a run made again, each on evidence with a defect in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evalspec.errors import EvalspecError
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.evidence.test import Test
+from evalspec.evidence.verdict import Status
+from evalspec.language.defects import Defect
+from evalspec.language.parts import Access
+from evalspec.planning import Plan, PlannedCheck
+from evalspec.records.job_again import job_again
+from evalspec.running.children.process import Child, Limits
+from evalspec.running.subjects import Children
+from evalspec.selftest.child import packed
+from evalspec.verdict.decide import by_own_evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A check on evidence with a defect in it.
+
+    Args:
+        defect: What was planted.
+        tests: Requirement: its test.
+        status: Requirement: what its own evidence decides.
+    """
+
+    defect: Defect
+    tests: Mapping[str, Test]
+    status: Mapping[str, Status]
+
+    @property
+    def red(self) -> frozenset[str]:
+        """Requirements that are violated."""
+        return frozenset(name for name, status in self.status.items() if status == "FAIL")
+
+
+class Trials:
+    """Makes checks again, with defects, in a child that is replaced when it dies."""
+
+    def __init__(self, plan: Plan, record: Record, folder: Path, access: Access, limits: Limits, scratch: Path) -> None:
+        """``scratch``: a folder for what checks write meanwhile; for the rest see `selftest`."""
+        self._plan, self._record, self._folder, self._access = plan, record, folder, access
+        self._scratch = scratch
+        self._limits = limits
+        self._children = Children(access, limits, 1, scratch)
+        self._open = ExitStack()
+        self._child: Child | None = None
+        self._before = by_own_evidence(record)
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def of(self, planned: PlannedCheck, defect: Defect) -> Trial:
+        """A check with this defect.
+
+        Raises:
+            EvalspecError: It can't be made again so.
+        """
+        job = job_again(self._record, self._folder, self._plan, planned, self._access, self._scratch / "evidence")
+        job = replace(job, limits=self._limits)
+        job.evidence.mkdir(exist_ok=True)
+        if self._child is None or not self._child.alive:
+            self._open.close()
+            self._child = self._open.enter_context(self._children.start("evalspec.selftest.child", None, "selftest"))
+        answer = self._child.ask(packed(job, self._folder / "evidence", defect))
+        made = CheckRecord.model_validate(answer["record"]).model_copy(
+            update={"models": planned.models, "datasets": planned.datasets}
+        )
+        checks = tuple(made if one.id == made.id else one for one in self._record.checks)
+        status = by_own_evidence(self._record.model_copy(update={"checks": checks}))
+        tests = {test.name: test for test in made.tests}
+        return Trial(defect, tests, {name: status[name] for name in tests})
+
+    def red_elsewhere(self, planned: PlannedCheck, defect: Defect) -> frozenset[str]:
+        """Requirements of other checks that go red for the same defect: those that read the same evidence."""
+        red: set[str] = set()
+        for other in self._plan.checks:
+            if other is planned or not other.check.requirements or not _reads(other, defect.place):
+                continue
+            try:
+                red |= self.of(other, defect).red
+            except EvalspecError:
+                # A check that was not measured, or can't be on this evidence, is not red.
+                continue
+        return self.newly(red)
+
+    def newly(self, red: set[str] | frozenset[str]) -> frozenset[str]:
+        """Those that were not violated in the run itself."""
+        return frozenset(name for name in red if self._before.get(name) != "FAIL")
+
+
+def _reads(planned: PlannedCheck, place: tuple[str, ...]) -> bool:
+    if place[:1] == ("answers",):
+        return (place[2], place[1]) in planned.predictions
+    return place[:1] == ("rows",) and place[1] in planned.datasets
