@@ -37,6 +37,7 @@ from evalspec.evidence.blocks import (
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.metric import Metric, Shows
+from evalspec.evidence.remedies import CorrectLabels, Recalibrate, RemoveRows
 from evalspec.language.declarations import Circumstance, ClassOfModel, Effort, Listing, Rows
 from evalspec.language.defects import Defect
 from evalspec.language.header import Header
@@ -102,6 +103,7 @@ __all__ = [
     "Column",
     "Comparison",
     "ComparisonParts",
+    "CorrectLabels",
     "Curve",
     "Dataset",
     "DatasetName",
@@ -141,7 +143,9 @@ __all__ = [
     "Predictions",
     "Problem",
     "QueryRate",
+    "Recalibrate",
     "Reference",
+    "RemoveRows",
     "Requirement",
     "Rows",
     "Samples",

@@ -287,15 +287,15 @@ def _recalibrated(remedy: Recalibrate, group: Sequence[RequirementRow], file: st
     test = next((row.test for row in group if row.test is not None and row.test.metric == remedy.metrics[0]), None)
     if test is None or remedy.value is None:
         return ""
-    shown = quantity(in_unit(remedy.value, remedy.unit, test.unit), test.unit, 1 if test.unit == "%" else 3)
-    words = f"{upper_first(remedy.method)} brings it to {shown}"
+    decimals = 1 if test.unit == "%" else 3
+    shown = quantity(in_unit(remedy.value, remedy.unit, test.unit), test.unit, decimals)
+    words = f"On {plural(remedy.n, 'held-out row')} {remedy.method} brings it to {shown}"
     if remedy.upper is not None:
         upper = in_unit(remedy.upper, remedy.unit, test.unit)
         passes = holds(test.op, upper, test.threshold)
-        enough = "which would pass" if passes else "which more rows would have to confirm"
-        words += f" (at most {quantity(upper, test.unit, 1 if test.unit == '%' else 3)}), {enough},"
-    at = f": {file}" if file else ""
-    return f"{words} on {plural(remedy.n, 'held-out row')}{at}."
+        enough = ", which would pass" if passes else "; more rows would have to confirm it"
+        words += f", at most {quantity(upper, test.unit, decimals)}{enough}"
+    return f"{words} ({file})." if file else f"{words}."
 
 
 def _more(row: RequirementRow) -> str:

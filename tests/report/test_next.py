@@ -122,7 +122,7 @@ REMEDIES: list[tuple[AnyRemedy, str, str]] = [
     (
         Recalibrate(metrics=("accuracy",), method="vector scaling", value=0.97, upper=0.98, unit="fraction", n=850),
         "Recalibrate the model",
-        "Vector scaling brings it to 97.0 % (at most 98.0 %), which would pass, on 850 held-out rows.",
+        "On 850 held-out rows vector scaling brings it to 97.0 %, at most 98.0 %, which would pass.",
     ),
 ]
 
@@ -141,7 +141,7 @@ def test_a_remedy_whose_bound_is_over_the_limit_is_not_said_to_pass() -> None:
     ece = records.case("calibration/ece", "ece <= 5 %", "FAIL", "So.", threshold=0.05, unit="fraction", value=0.2, n=9)
     map_ = Recalibrate(metrics=("ece",), method="temperature scaling", value=0.04, upper=0.06, unit="fraction", n=9)
     (step,) = steps(run((ece,), remedies=(map_,))).steps
-    assert "0.040 (at most 0.060), which more rows would have to confirm," in step.text
+    assert "brings it to 0.040, at most 0.060; more rows would have to confirm it." in step.text
 
 
 def voided(*more: records.Case) -> Record:

@@ -15,6 +15,7 @@ from evalspec.checks.data.contamination.spec import Contamination
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Table
 from evalspec.evidence.estimate import Fact, Measured
+from evalspec.evidence.remedies import MOST_ROWS, RemoveRows
 from evalspec.language.parts import CheckResult, NeedRows
 from evalspec.tables.comparable import check_comparable
 from evalspec.tables.row_names import row_names
@@ -77,6 +78,10 @@ def test_leaked_pictures_are_counted_and_shown(tmp_path: Path) -> None:
     test[:30] = train[100:130]
     result = run(tmp_path, pictures(train), pictures(test))
     assert value(result, "exact_duplicates") == 30
+    (remedy,) = result.remedies
+    assert isinstance(remedy, RemoveRows)
+    assert (remedy.dataset, remedy.also_in, remedy.file) == ("test", ("train",), result.evidence[0][0])
+    assert remedy.total >= 30 and len(remedy.rows) == MOST_ROWS and "exact_duplicates" in remedy.metrics
     assert value(result, "near_duplicates") == pytest.approx(30 / 840)
     examples = next(block for block in result.blocks if isinstance(block, Examples))
     assert examples.pairs

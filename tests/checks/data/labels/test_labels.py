@@ -17,6 +17,7 @@ from evalspec.checks.data.labels.spec import Labels
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Intervals, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.remedies import CorrectLabels
 from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult, SpecNames
 from tests.checks.deciding import outcome, the
@@ -210,6 +211,9 @@ def test_confident_learning_is_near_the_truth_on_digits(share: float, tmp_path: 
     assert 1 / 1.5 <= found.value / wrong.mean() <= 1.5
     assert abs(found.value - wrong.mean()) <= 0.02
     listed = reviewed(tmp_path / "labels-to-review.csv")
+    (remedy,) = result.remedies
+    assert isinstance(remedy, CorrectLabels) and remedy.file == "labels-to-review.csv"
+    assert list(remedy.rows) == [int(line["row"]) for line in listed[: len(remedy.rows)]]
     assert len(listed) == len(digit)
     first = [int(line["row"]) for line in listed[: int(wrong.sum())]]
     assert wrong[first].mean() > 0.6

@@ -16,6 +16,7 @@ from evalspec.checks.data.leakage.spec import Leakage
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
+from evalspec.evidence.remedies import RemoveRows
 from evalspec.language.parts import CheckResult
 from tests.checks.data.visits import changed, hospital, visits
 from tests.checks.deciding import outcome, the
@@ -79,6 +80,10 @@ def test_counts_are_those_that_were_planted_and_pairs_are_written(tmp_path: Path
     assert written == [
         {"metric": "group_overlap", "test_row": row, "other_set": "train", "other_row": 21} for row in range(5)
     ]
+    remedy = next(one for one in result.remedies if one.metrics == ("group_overlap",))
+    assert isinstance(remedy, RemoveRows)
+    assert (remedy.dataset, remedy.rows, remedy.total) == ("test", (0, 1, 2, 3, 4), 5)
+    assert remedy.file == result.evidence[0][0]
     assert fact(result, "group_overlap").first == "row 0 (row 21 of train), row 1 (row 21 of train) and 3 more"
     examples = next(block for block in result.blocks if isinstance(block, Examples))
     assert (examples.total, examples.pairs) == (5, True)

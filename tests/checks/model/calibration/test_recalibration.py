@@ -20,6 +20,7 @@ from evalspec.checks.model.calibration import recalibration
 from evalspec.checks.model.calibration.spec import Calibration
 from evalspec.evidence.blocks import Curve, Table
 from evalspec.evidence.estimate import Estimate
+from evalspec.evidence.remedies import Recalibrate
 from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult
 from evalspec.stats.calibration.expected_error import expected_calibration_error, top_label
@@ -90,6 +91,10 @@ def test_what_is_suggested_repairs_it_and_can_be_applied_elsewhere(method: str, 
     assert written["dataset"]["digest"].startswith("sha256:") and written["dataset"]["rows"] == 4000
     before, after = written["ece_before"], written["ece_after"]
     assert after["lower"] <= after["value"] <= after["upper"] < 0.05 < before["value"]
+    (remedy,) = result.remedies
+    assert isinstance(remedy, Recalibrate)
+    assert (remedy.value, remedy.upper) == (written["ece_after"]["value"], written["ece_after"]["upper"])
+    assert (remedy.n, remedy.file) == (written["judged_on"], "recalibration.json")
     assert any(note.startswith("Suggested: ") and "recalibration.json" in note for note in result.notes)
     # New rows of the same model come out calibrated by the five lines of the documentation.
     new = made(DISTORTED[method], 40_000, len(written["classes"]))
@@ -130,6 +135,7 @@ def test_a_calibrated_model_gets_no_suggestion_and_no_file(tmp_path: Path) -> No
     result = run(made(lambda true: true), tmp_path)
     assert not result.evidence and list(tmp_path.iterdir()) == []
     assert any(note.startswith("No recalibration is suggested") for note in result.notes)
+    assert result.remedies == ()
     assert not any(line["suggestion"] for line in table(result).values())
 
 
