@@ -75,6 +75,14 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "a field of a profile's subject, and a name of label columns": {
         "loading/profile_match.py": ["judged"],
     },
+    "a role of a dataset, a fact that was seen, or a key of a message, of a new gate": {
+        "starting/as_message.py": ["groups"], "starting/drafts.py": ["train", "labels", "groups"],
+        "starting/load_check.py": ["answers"], "starting/look.py": ["test", "train"],
+        "starting/matching.py": ["test"], "starting/profile_start.py": ["test", "train"],
+        "starting/prompted.py": ["test"], "starting/rehearsal.py": ["labels", "answers"],
+        "starting/rows.py": ["day", "test", "train"], "starting/sketch.py": ["test", "train"],
+        "starting/writing.py": ["test"],
+    },
     "a distribution of Python packages": {"running/environment.py": ["evaluate"]},
     "Python itself, or a stage that is code": {
         "running/doctor.py": ["python"], "running/environment.py": ["python"], "verdict/diagnosis.py": ["python"],

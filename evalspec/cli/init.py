@@ -18,7 +18,9 @@ MOST_FILES = 3
 def command(  # noqa: PLR0913  # one parameter an option
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[DIR | MODEL TEST [TRAIN]]", help="A folder; or a model (a file or URL) and its rows."),
+        typer.Argument(
+            metavar="[DIR, or MODEL TEST [TRAIN]]", help="A folder; or a model (a file or URL) and its rows."
+        ),
     ] = None,
     profile: Annotated[
         str | None,
@@ -37,7 +39,9 @@ def command(  # noqa: PLR0913  # one parameter an option
     output: Annotated[
         Path | None, typer.Option("--output", metavar="PATH", help="The spec's file, or its folder.")
     ] = None,
-    ci: Annotated[Literal["github"] | None, typer.Option("--ci", help="Write a workflow that runs it: github.")] = None,
+    ci: Annotated[
+        Literal["github"] | None, typer.Option("--ci", metavar="SERVICE", help="Write a workflow that runs it: github.")
+    ] = None,
     trust: Trust = False,
     allow_host: AllowHost = [],  # noqa: B006  # typer copies it
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there (DIR alone).")] = False,

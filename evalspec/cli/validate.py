@@ -54,7 +54,7 @@ def command(  # noqa: PLR0913  # one parameter an option
 def _loaded(
     specs: list[Spec], requests: list[tuple[Path, LoadOptions]], env: frozenset[str], *, quiet: bool
 ) -> list[tuple[str, ...]]:
-    """What answered, spec by spec.
+    """Lines on what answered, spec by spec.
 
     Raises:
         SpecError: With everything that would fail in any of them.

@@ -26,7 +26,7 @@ EXPORTABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Artifact:
+class ModelKind:
     """A model that was recognized.
 
     Args:
@@ -40,7 +40,7 @@ class Artifact:
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-def recognize(path: Path, shown: str, factory: str | None) -> Artifact:
+def recognize(path: Path, shown: str, factory: str | None) -> ModelKind:
     """Kind of a model's file or folder.
 
     Args:
@@ -58,24 +58,24 @@ def recognize(path: Path, shown: str, factory: str | None) -> Artifact:
     with path.open("rb") as file:
         start = file.read(64)
     if start.startswith(b"GGUF"):
-        return _called(Artifact("gguf", "a GGUF file of llama.cpp"), shown, (".gguf",))
+        return _called(ModelKind("gguf", "a GGUF file of llama.cpp"), shown, (".gguf",))
     content = torch_content(path)
     if content is TorchContent.STATE_DICT:
         fields = {} if factory is None else {"factory": factory}
-        return Artifact("torch", "a state dict of torch", fields)
+        return ModelKind("torch", "a state dict of torch", fields)
     if content is not None:
         refuse_content(path, shown, None)
-        return Artifact("torch", "an exported torch program")
+        return ModelKind("torch", "an exported torch program")
     if zipfile.is_zipfile(path):
         return _archive(path, shown)
     if start.startswith((*PICKLED, *COMPRESSED)):
-        return _called(Artifact("sklearn", "a pickle, as joblib and pickle write"), shown, PICKLES)
+        return _called(ModelKind("sklearn", "a pickle, as joblib and pickle write"), shown, PICKLES)
     return _plain(path, shown, start)
 
 
-def _folder(path: Path, shown: str) -> Artifact:
+def _folder(path: Path, shown: str) -> ModelKind:
     if (path / "config.json").is_file() and any(path.glob(CHECKPOINT)):
-        return Artifact("transformers", "a folder of transformers")
+        return ModelKind("transformers", "a folder of transformers")
     if (path / "saved_model.pb").is_file():
         raise InputError(
             f"{shown!r} is a SavedModel of TensorFlow",
@@ -84,18 +84,18 @@ def _folder(path: Path, shown: str) -> Artifact:
     raise InputError(f"{shown!r} is a folder without a model", remedy=f"name the model's file; {EXPORTABLE}")
 
 
-def _archive(path: Path, shown: str) -> Artifact:
+def _archive(path: Path, shown: str) -> ModelKind:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     if "schema.json" in names:
-        return _called(Artifact("sklearn", "a skops file"), shown, (".skops",))
+        return _called(ModelKind("sklearn", "a skops file"), shown, (".skops",))
     if "config.json" in names and any(name.endswith(".h5") for name in names):
         raise InputError(f"{shown!r} is a model of Keras", remedy=OTHERS[0][2])
     inside = ", ".join(names[:3])
     raise InputError(f"{shown!r} is a zip archive and no model that is known (it holds {inside})", remedy=EXPORTABLE)
 
 
-def _plain(path: Path, shown: str, start: bytes) -> Artifact:
+def _plain(path: Path, shown: str, start: bytes) -> ModelKind:
     for magic, what, remedy in OTHERS:
         if start.startswith(magic):
             raise InputError(f"{shown!r} is {what}", remedy=remedy)
@@ -110,10 +110,10 @@ def _plain(path: Path, shown: str, start: bytes) -> Artifact:
         if path.suffix == ".onnx":
             raise
         raise InputError(f"{shown!r} is no model that is known", remedy=EXPORTABLE) from error
-    return _called(Artifact("onnx", "an ONNX model"), shown, (".onnx",))
+    return _called(ModelKind("onnx", "an ONNX model"), shown, (".onnx",))
 
 
-def _called(artifact: Artifact, shown: str, suffixes: tuple[str, ...]) -> Artifact:
+def _called(artifact: ModelKind, shown: str, suffixes: tuple[str, ...]) -> ModelKind:
     """The artifact, whose name ends as its kind reads it."""
     suffix = Path(shown).suffix.lower()
     if suffix in suffixes or (not suffix and suffixes != PICKLES):

@@ -21,7 +21,7 @@ from evalspec.starting import as_message
 from evalspec.starting.drafts import drafts
 from evalspec.starting.profile_start import profile_text
 from evalspec.starting.settle import settle
-from evalspec.starting.sketch import LookJob, Sketch, relative
+from evalspec.starting.sketch import Sketch, SketchJob, relative
 from evalspec.starting.trial import Bench, with_thresholds
 from evalspec.starting.workflow import PLACE, root_of, workflow
 from evalspec.starting.writing import spec_text
@@ -33,7 +33,7 @@ OUTSIDE = "--allow-outside"
 
 @dataclass(frozen=True, slots=True)
 class GateRequest:
-    """What a new gate is made from.
+    """Files and options that a new gate is made from.
 
     Args:
         model: A file, a folder or a URL.
@@ -160,7 +160,7 @@ def _make_folder(folder: Path) -> list[Path]:
 
 
 def _look(request: GateRequest, access: Access, observer: Observer) -> Sketch:
-    """What a child sees.
+    """Sketch of what a child sees.
 
     Raises:
         SpecError: A file can't be used.
@@ -170,7 +170,7 @@ def _look(request: GateRequest, access: Access, observer: Observer) -> Sketch:
     def named(path: str | None) -> str | None:
         return path if path is None or "://" in path else relative(Path(path), folder)
 
-    job = LookJob(
+    job = SketchJob(
         access=access,
         model=named(request.model) or "",
         test=named(request.test) or "",

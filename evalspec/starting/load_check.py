@@ -1,4 +1,4 @@
-"""What would fail when a run loads its models and asks them: all of it at once, before anything is measured."""
+"""Faults that show when a run loads its models and asks them: all of it at once, before anything is measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What came of loading everything that a spec names.
+    """Result of loading everything that a spec names.
 
     Args:
         lines: For people, what answered.

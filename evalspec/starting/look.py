@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.registry import Registry, discover, install_line, missing_packages
 from evalspec.running.children.child import Handler
 from evalspec.running.children.messages import Message, Progress
 from evalspec.starting import as_message
-from evalspec.starting.artifact import Artifact, recognize
+from evalspec.starting.artifact import ModelKind, recognize
+from evalspec.starting.entry import validated
 from evalspec.starting.factories import factories
 from evalspec.starting.rows import NO_HINTS, LabelHints, RowsSketch, recognize_rows, sketch_rows, training_split
 from evalspec.starting.served import recognize_server
-from evalspec.starting.sketch import LookJob, ModelSketch, Sketch
+from evalspec.starting.sketch import ModelSketch, Sketch, SketchJob
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +28,7 @@ PROMPTED = ("gguf", "transformers")
 UNKNOWN = "say with `artifact:` what the server serves, a file or sha256:...: nothing here shows it"
 
 
-def start(job: LookJob) -> Handler:
+def start(job: SketchJob) -> Handler:
     """The handler of this child."""
 
     def handle(question: Message, progress: Progress) -> Message:
@@ -38,7 +37,7 @@ def start(job: LookJob) -> Handler:
     return handle
 
 
-def look(job: LookJob, progress: Progress) -> Sketch:
+def look(job: SketchJob, progress: Progress) -> Sketch:
     """Open everything.
 
     Raises:
@@ -67,14 +66,14 @@ def look(job: LookJob, progress: Progress) -> Sketch:
     return Sketch(model, baseline, datasets)
 
 
-def _artifact(path: str, job: LookJob) -> Artifact:
+def _artifact(path: str, job: SketchJob) -> ModelKind:
     if "://" in path:
         return recognize_server(path, job.access)
     return recognize(job.access.path(path), path, job.factory)
 
 
 def _rows(
-    path: str, role: str, job: LookJob, registry: Registry, label: str | None, hints: LabelHints = NO_HINTS
+    path: str, role: str, job: SketchJob, registry: Registry, label: str | None, hints: LabelHints = NO_HINTS
 ) -> tuple[RowsSketch, pa.Table]:
     found = recognize_rows(job.access.path(path), path)
     if role == "train" and found["kind"] == "huggingface" and "split" in found:
@@ -83,7 +82,7 @@ def _rows(
 
 
 def _sketched(
-    fields: dict[str, Any], job: LookJob, registry: Registry, label: str | None, hints: LabelHints = NO_HINTS
+    fields: dict[str, Any], job: SketchJob, registry: Registry, label: str | None, hints: LabelHints = NO_HINTS
 ) -> tuple[RowsSketch, pa.Table]:
     source = registry.source(str(fields["kind"]))
     if missing_packages(source):
@@ -91,7 +90,7 @@ def _sketched(
     return sketch_rows(fields, registry, job.access, label, hints)
 
 
-def _training(job: LookJob, registry: Registry, test: RowsSketch) -> RowsSketch | None:
+def _training(job: SketchJob, registry: Registry, test: RowsSketch) -> RowsSketch | None:
     """The training set, or the training split beside the test split."""
     if job.train is not None:
         path = job.train
@@ -114,7 +113,7 @@ class _Opened:
         self.why = why
 
 
-def _open(artifact: Artifact, path: str, job: LookJob, registry: Registry) -> _Opened:
+def _open(artifact: ModelKind, path: str, job: SketchJob, registry: Registry) -> _Opened:
     """Load it, where that runs no code that was not allowed.
 
     Raises:
@@ -137,7 +136,7 @@ def _open(artifact: Artifact, path: str, job: LookJob, registry: Registry) -> _O
     return _Opened(fields, model.load(job.access, threads=1), "")
 
 
-def _with_factory(artifact: Artifact, path: str, job: LookJob, registry: Registry) -> _Opened:
+def _with_factory(artifact: ModelKind, path: str, job: SketchJob, registry: Registry) -> _Opened:
     """A state dict in the first class of the folder that it fits; only files that do nothing but define are imported.
 
     Raises:
@@ -164,23 +163,11 @@ def _with_factory(artifact: Artifact, path: str, job: LookJob, registry: Registr
     return _Opened({**plain, "factory": quiet[0]}, None, f"the factory {quiet[0]}")
 
 
-def _needs_factory(artifact: Artifact, fields: Mapping[str, Any]) -> bool:
+def _needs_factory(artifact: ModelKind, fields: Mapping[str, Any]) -> bool:
     return artifact.what.startswith("a state dict") and "factory" not in fields
 
 
-def validated(registry: Registry, fields: Mapping[str, Any]) -> Model:
-    """The model of an entry.
-
-    Raises:
-        InputError: The entry is wrong.
-    """
-    try:
-        return registry.runtime(str(fields["kind"])).model_validate(fields)
-    except ValidationError as error:
-        raise InputError(f"{fields.get('path') or fields.get('url')}: {error.errors()[0]['msg']}") from error
-
-
-def _code(model: Model, job: LookJob) -> str:
+def _code(model: Model, job: SketchJob) -> str:
     """Code that would run without being allowed, in words."""
     if job.access.trust:
         return ""
@@ -188,7 +175,7 @@ def _code(model: Model, job: LookJob) -> str:
 
 
 def _hints(opened: _Opened) -> LabelHints:
-    """What a loaded model tells of the label."""
+    """Hints of a loaded model at the label."""
     from evalspec.answers.classes import label_text
     from evalspec.pipeline.loaded import traits
 
@@ -204,9 +191,9 @@ def _hints(opened: _Opened) -> LabelHints:
 
 def _asked(
     opened: _Opened,
-    artifact: Artifact,
+    artifact: ModelKind,
     path: str,
-    job: LookJob,
+    job: SketchJob,
     registry: Registry,
     test: RowsSketch,
     table: pa.Table,

@@ -17,6 +17,7 @@ from evalspec.pipeline.inputs import DatasetFacts, build, resolve_feed
 from evalspec.pipeline.loaded import Tensor, traits
 from evalspec.pipeline.serve import Served
 from evalspec.starting.class_order import in_order
+from evalspec.starting.entry import validated
 from evalspec.starting.rows import NUMBERS, RowsSketch
 from evalspec.starting.sketch import ModelSketch
 
@@ -56,8 +57,8 @@ class Feeding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """What is tried out.
+class Matching:
+    """A model with rows, to be tried out.
 
     Args:
         fields: Of the model's entry.
@@ -84,8 +85,6 @@ class Trial:
 
     def served(self, **more: Any) -> Served:
         """The model with these fields of its entry."""
-        from evalspec.starting.look import validated
-
         model = validated(self.registry, {**self.fields, **more})
         return Served(model, self.loaded, self.access, self.facts)
 
@@ -113,7 +112,7 @@ def match(
     Raises:
         InputError: No way to feed it was found, or its answers are none that can be judged.
     """
-    trial = Trial(fields, loaded, access, registry, rows, table)
+    trial = Matching(fields, loaded, access, registry, rows, table)
     feeding, outputs, row_s = _fed(trial)
     entry = {**fields, **_written(feeding)}
     trial = replace(trial, fields=entry)
@@ -171,7 +170,7 @@ def _written(feeding: Feeding) -> dict[str, Any]:
     return found
 
 
-def _fed(trial: Trial) -> tuple[Feeding, dict[str, NDArray[Any]], float]:
+def _fed(trial: Matching) -> tuple[Feeding, dict[str, NDArray[Any]], float]:
     """The first way to feed the model in which it answers, what it answers, and the seconds that a row took.
 
     Raises:
@@ -201,7 +200,7 @@ def _fed(trial: Trial) -> tuple[Feeding, dict[str, NDArray[Any]], float]:
     raise first
 
 
-def _ways(trial: Trial) -> Iterator[Feeding]:
+def _ways(trial: Matching) -> Iterator[Feeding]:
     """Ways to feed the model, the likelier first; each also with a cast to the type that it takes."""
     for one in _columns(trial):
         yield one
@@ -209,7 +208,7 @@ def _ways(trial: Trial) -> Iterator[Feeding]:
             yield one._replace(preprocess=stages, note=one.note or (PICTURE_NOTE if len(stages) > 1 else ""))
 
 
-def _stages(trial: Trial, feeding: Feeding) -> Iterator[Sequence[Mapping[str, Any]]]:
+def _stages(trial: Matching, feeding: Feeding) -> Iterator[Sequence[Mapping[str, Any]]]:
     tensors = traits(trial.loaded).tensors
     types = {tensor.dtype for tensor in tensors.values() if tensor.dtype not in (None, "str")}
     wanted = types.pop() if len(types) == 1 else CAST
@@ -234,7 +233,7 @@ def _of_images(shape: Sequence[int | None], wanted: str) -> Iterator[Sequence[Ma
     yield tuple(stages)
 
 
-def _columns(trial: Trial) -> Iterator[Feeding]:
+def _columns(trial: Matching) -> Iterator[Feeding]:
     yield Feeding({})
     takes, facts = trial.loaded.input_names, traits(trial.loaded)
     features = [name for name in trial.rows.features() if name in trial.table.column_names]
@@ -250,7 +249,7 @@ def _columns(trial: Trial) -> Iterator[Feeding]:
 
 
 def _single(
-    trial: Trial, name: str, tensor: Tensor, features: Sequence[str], numbers: Sequence[str]
+    trial: Matching, name: str, tensor: Tensor, features: Sequence[str], numbers: Sequence[str]
 ) -> Iterator[Feeding]:
     """Ways to feed one tensor: a list of columns of numbers, or one column that holds lists, pictures or text."""
     kinds = trial.rows.columns
@@ -281,7 +280,7 @@ def mean_length(table: pa.Table, column: str) -> float:
     return float(pc.mean(pc.utf8_length(table.column(column).cast("string"))).as_py() or 0.0)
 
 
-def _several(takes: Sequence[str], trial: Trial, numbers: Sequence[str]) -> Iterator[Feeding]:
+def _several(takes: Sequence[str], trial: Matching, numbers: Sequence[str]) -> Iterator[Feeding]:
     """Each of several inputs reads the column of its own name; a single one that has none reads the other numbers."""
     known = {name.lower(): name for name in trial.rows.columns}
     own = {name: known[name.lower()] for name in takes if name.lower() in known}
@@ -293,7 +292,7 @@ def _several(takes: Sequence[str], trial: Trial, numbers: Sequence[str]) -> Iter
         yield Feeding({name: own.get(name, rest if len(rest) > 1 else rest[0]) for name in takes})
 
 
-def _outputs(trial: Trial, outputs: Mapping[str, NDArray[Any]]) -> tuple[dict[OutputName, str], bool]:
+def _outputs(trial: Matching, outputs: Mapping[str, NDArray[Any]]) -> tuple[dict[OutputName, str], bool]:
     """Kind of output: its name; and True if the entry has to say so.
 
     Raises:
@@ -337,7 +336,7 @@ def _width(kinds: Mapping[OutputName, str], outputs: Mapping[str, NDArray[Any]])
     return int(shape[1]) if len(shape) == 2 and shape[1] > 1 else 2
 
 
-def _agreement(trial: Trial, width: int) -> NDArray[np.int64] | None:
+def _agreement(trial: Matching, width: int) -> NDArray[np.int64] | None:
     """How often each class index was given to each value of the label, on more rows; None: not known."""
     from evalspec.answers.classes import label_text
 

@@ -12,6 +12,7 @@ from evalspec.language.registry import Registry
 from evalspec.loading.scan_folder import ASKED
 from evalspec.pipeline.inputs import DatasetFacts
 from evalspec.pipeline.serve import Served
+from evalspec.starting.entry import validated
 from evalspec.starting.rows import RowsSketch
 from evalspec.starting.sketch import ModelSketch
 
@@ -40,8 +41,6 @@ def prompted(
     Raises:
         InputError: No column holds text, or the model does not answer.
     """
-    from evalspec.starting.look import validated
-
     column = _text(rows, table)
     entry = {
         **fields,

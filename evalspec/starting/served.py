@@ -11,7 +11,7 @@ from evalspec.language.parts import Access
 from evalspec.runtimes.http_client.connection import Connection
 from evalspec.runtimes.http_client.openai import MODELS, listed_models
 from evalspec.runtimes.http_client.wire import check_host, parse_json, parse_url, request_bytes
-from evalspec.starting.artifact import Artifact
+from evalspec.starting.artifact import ModelKind
 
 ASK_S = 5.0
 OK = 200
@@ -19,8 +19,8 @@ OIP_MODEL = re.compile(r"(?P<url>.*?)/v2/models/(?P<name>[A-Za-z0-9._~-]+)(/.*)?
 INDEX = "/v2/repository/index"
 
 
-def recognize_server(url: str, access: Access) -> Artifact:
-    """What a server speaks, and what it calls its model.
+def recognize_server(url: str, access: Access) -> ModelKind:
+    """Protocol of a server, and its name for the model.
 
     Args:
         url: As the user named it.
@@ -62,13 +62,15 @@ def recognize_server(url: str, access: Access) -> Artifact:
     return _oip(base, names[0])
 
 
-def _oip(url: str, name: str) -> Artifact:
-    return Artifact("http", f"the model {name} of a server (Open Inference Protocol)", {"url": url, "model_name": name})
+def _oip(url: str, name: str) -> ModelKind:
+    return ModelKind(
+        "http", f"the model {name} of a server (Open Inference Protocol)", {"url": url, "model_name": name}
+    )
 
 
-def _openai(url: str, names: tuple[str, ...]) -> Artifact:
+def _openai(url: str, names: tuple[str, ...]) -> ModelKind:
     fields = {"protocol": "openai", "url": url, "model_name": names[0]}
-    return Artifact("http", f"the language model {names[0]} of a server", fields)
+    return ModelKind("http", f"the language model {names[0]} of a server", fields)
 
 
 def _ask(url: str, path: str, body: bytes | None = None, *, needed: bool = True) -> Any:

@@ -14,7 +14,7 @@ ROLES = ("test", "train", "traffic")
 
 
 @dataclass(frozen=True, slots=True)
-class LookJob:
+class SketchJob:
     """Job for the child that opens models and rows.
 
     Args:

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from datasets import ClassLabel, Dataset, Features, Sequence, Value
 from typer.testing import CliRunner
 
 from evalspec.cli import app
@@ -109,7 +108,8 @@ FAULTY = """\
 evalspec: 1
 name: faulty
 models:
-  candidate: {kind: onnx, path: model.onnx, inputs: {input: [age, amount, hour]}, outputs: {logits: scores}, classes: [a, b]}
+  candidate: {kind: onnx, path: model.onnx, inputs: {input: [age, amount, hour]}, outputs: {logits: scores},
+    classes: [a, b]}
   right: {kind: onnx, path: model.onnx, inputs: {input: [age, amount, hour]}, outputs: {logits: scores},
     preprocess: [{cast: float32}], classes: [fraud, paid]}
 datasets:
@@ -170,6 +170,8 @@ def test_a_pattern_of_columns_and_numbers_for_names_say_what_to_write(tmp_path: 
 
 
 def test_labels_with_names_want_class_names(tmp_path: Path) -> None:
+    from datasets import ClassLabel, Dataset, Features, Sequence, Value
+
     write_onnx(tmp_path)
     label = ClassLabel(names=["paid", "fraud"])
     features = Features({"x": Sequence(Value("float32"), length=3), "outcome": label})
@@ -182,5 +184,5 @@ def test_labels_with_names_want_class_names(tmp_path: Path) -> None:
         "model:\n  - {check: quality, dataset: test, require: [accuracy >= 60 %]}\n"
     )
     found = CliRunner().invoke(app, ["validate", str(tmp_path / "s.yaml")])
-    assert "s.yaml:6:51: datasets.test.label: the labels of test are read as numbers" in found.stderr
+    assert "s.yaml:6:48: datasets.test.label: the labels of test are read as numbers" in found.stderr
     assert "the dataset calls 0 'paid'; add `class_names: true` to datasets.test" in found.stderr

@@ -23,7 +23,7 @@ EXPORT = f'torch.export.save(torch.export.export(model, (x,), {ROWS}), "model.pt
 
 
 class TorchContent(Enum):
-    """What a file of torch's holds."""
+    """Contents of a file that torch wrote."""
 
     EXPORTED = "an exported program"
     TORCHSCRIPT = "TorchScript (torch.jit.save)"

@@ -35,7 +35,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("name", "content"),
     [
         ("a.pt2", TorchContent.EXPORTED), ("state.pt", TorchContent.STATE_DICT), ("old.pt", TorchContent.STATE_DICT),
-        ("whole.pt", TorchContent.MODULE), ("old_whole.pt", TorchContent.MODULE), ("script.pt", TorchContent.TORCHSCRIPT),
+        ("whole.pt", TorchContent.MODULE), ("old_whole.pt", TorchContent.MODULE),
+        ("script.pt", TorchContent.TORCHSCRIPT),
     ],
 )  # fmt: skip
 def test_a_file_is_known_by_its_bytes(files: Path, name: str, content: TorchContent) -> None:
