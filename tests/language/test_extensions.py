@@ -13,7 +13,7 @@ from evalspec.evidence.estimate import Parts
 from evalspec.language.extensions import at_fault, whose
 from evalspec.language.parts import Check, CheckResult
 from evalspec.language.registry import discover
-from evalspec.running.children.results import checked
+from evalspec.running.children.checking import checked
 from evalspec.stats.shares.proportion import Proportion
 from tests.language.test_registry import PLUGIN, add_distribution
 

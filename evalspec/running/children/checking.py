@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from evalspec.errors import EvalspecError, InputError
+from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.imports import arrow_without_pandas
-from evalspec.language.parts import CheckResult
+from evalspec.language.extensions import whose
+from evalspec.language.parts import Check, CheckResult
 from evalspec.language.undemanding import measured_undemanding
 from evalspec.running.children.child import Handler
 from evalspec.running.children.inputs import RunInputs
@@ -28,6 +30,9 @@ from evalspec.running.probes import write_probes
 from evalspec.running.requirements import SignificanceLevels, measured_values, write_tests
 from evalspec.running.samples import write_samples
 from evalspec.running.timing import Timing, Workers
+
+ESTIMATE = "return an estimate, such as evalspec.api.proportion(hits) or mean(values), or a Fact"
+COMPARISON = "return a comparison, such as evalspec.api.paired_mean(candidate, baseline)"
 
 
 def start(job: CheckJob, scans: Scans | None = None) -> Handler:
@@ -94,6 +99,43 @@ def check_on(job: CheckJob, inputs: RunInputs) -> CheckResult:
     grades = _grades(job, inputs)
     result = guarded(result, timing.samples, job.answers, job.confidence, grades=grades, draft=job.draft)
     return replace(result, weakens=(*result.weakens, *unjudged(job.check, timing.samples, job.graders)))
+
+
+def checked(check: Check, result: object) -> CheckResult:
+    """The result of a check, if it is one.
+
+    Raises:
+        InputError: It is none, holds something else than estimates, or has neither value nor reason for what is asked.
+    """
+    if not isinstance(result, CheckResult):
+        raise InputError(f"{whose(check)} returned {_type(result)} from run", remedy="return a CheckResult")
+    for name, one in result.estimates.items():
+        _check_estimate(check, name, one)
+    for (name, model), other in result.comparisons.items():
+        if not isinstance(other, Comparison | ComparisonParts):
+            raise InputError(f"{whose(check)} returned {_type(other)} for {name} vs {model}", remedy=COMPARISON)
+    for requirement in check.requirements:
+        metric = requirement.metric
+        there = metric in result.estimates or (metric, requirement.model) in result.comparisons
+        if not there and not any(name.partition("(")[0] == metric for name in result.missing):
+            raise InputError(
+                f"{whose(check)} returned nothing for {metric}, which {requirement.sentence!r} is about",
+                remedy="give an estimate of it, or the reason why there is none in CheckResult(missing=...)",
+            )
+    return result
+
+
+def _check_estimate(check: Check, name: str, found: object) -> None:
+    bare = found.estimate if isinstance(found, Measured) else found
+    inside = [*bare.parts.values(), *([] if bare.whole is None else [bare.whole])] if isinstance(bare, Parts) else []
+    for one in inside if isinstance(bare, Parts) else [bare]:
+        plain = one.estimate if isinstance(one, Measured) else one
+        if not isinstance(plain, Estimate | Fact):
+            raise InputError(f"{whose(check)} returned {_type(plain)} for {name}", remedy=ESTIMATE)
+
+
+def _type(value: object) -> str:
+    return "None" if value is None else f"an object of type {type(value).__name__}"
 
 
 def _begun_twice(model: str, facts: Mapping[str, Cell]) -> tuple[str, ...]:
