@@ -14,7 +14,7 @@ from evalspec.language.inputs import SentTexts
 from evalspec.language.parts import Access, Dataset, OptionScore, ShownRows
 from evalspec.language.units import custom_error
 from evalspec.pipeline.model_fields import RuntimeModel
-from evalspec.pipeline.options import MultipleChoice, ChoiceLayout
+from evalspec.pipeline.options import ChoiceLayout, MultipleChoice
 from evalspec.pipeline.prompt import Generate, Prompt
 
 
