@@ -22,7 +22,6 @@ from evalspec.runtimes.guards.observe import precision_of
 from evalspec.runtimes.torch import DTYPES, device_of
 from evalspec.runtimes.transformers_model.folder import hidden_code, parts_of, vocabulary
 from evalspec.runtimes.transformers_model.generation_defaults import defaults, end_tokens
-from evalspec.runtimes.transformers_model.stored_integers import load_integers, stored_as_integers
 
 if TYPE_CHECKING:
     from evalspec.evidence.frozen import Cell
@@ -38,8 +37,7 @@ class Transformers(PromptedModel):
     the times of its tokens are measured as those of a server that streams: one row after the other where it is timed,
     ``batch`` rows together for quality. The prompt goes through the tokenizer's own chat template; of what
     ``generation_config.json`` says only the tokens that end a text are used. Nothing is looked up on a hub. Weights
-    that are pickles, and folders that name code of their own (``auto_map``), need trust. Weights of 8 bits with a scale
-    a row beside them (``NAME`` and ``NAME_scale``) are computed in floats.
+    that are pickles, and folders that name code of their own (``auto_map``), need trust.
     """
 
     extra_name: ClassVar[str] = "transformers"
@@ -97,8 +95,7 @@ class Transformers(PromptedModel):
         if hidden is not None:
             need_trust(access, hidden)
         folder = access.path(self.path)
-        weights = parts_of(folder, self.path)["weights"]
-        integers = stored_as_integers(folder, weights, self.path)
+        parts_of(folder, self.path)
         os.environ["HF_HUB_OFFLINE"] = "1"
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -116,20 +113,13 @@ class Transformers(PromptedModel):
         told = {"local_files_only": True, "trust_remote_code": access.trust}
         try:
             coder = AutoTokenizer.from_pretrained(str(folder), **told)
-            dtype = None if self.dtype is None else getattr(torch, DTYPES[self.dtype])
-            if integers:
-                made = _of_configuration(folder, dtype or torch.float32, self.attention, told)
-                module = load_integers(folder, weights, integers, made, self.path)
-            else:
-                module = AutoModelForCausalLM.from_pretrained(
-                    str(folder),
-                    dtype=dtype or "auto",
-                    attn_implementation=self.attention,
-                    use_safetensors=None if access.trust else True,
-                    **told,
-                )
-        except InputError:
-            raise
+            module = AutoModelForCausalLM.from_pretrained(
+                str(folder),
+                dtype="auto" if self.dtype is None else getattr(torch, DTYPES[self.dtype]),
+                attn_implementation=self.attention,
+                use_safetensors=None if access.trust else True,
+                **told,
+            )
         except Exception as error:
             raise InputError(
                 f"transformers can't load {self.path!r}: {type(error).__name__}: {first_line(error)}"
@@ -140,10 +130,10 @@ class Transformers(PromptedModel):
                 remedy="save it as tokenizer.json",
             )
         _same_tokens(self.path, module, coder)
-        module = module.eval().to(place)
+        module = module.eval().to(place)  # type: ignore[no-untyped-call]
         longest = getattr(module.config.get_text_config(), "max_position_embeddings", None)
         longest = longest if isinstance(longest, int) and longest > 0 else None
-        observed = _observed(self, module, coder, threads) | ({"weights_stored": "int8"} if integers else {})
+        observed = _observed(self, module, coder, threads)
         generator, prompt = None, self.with_examples(access).prompt
         if prompt is not None:
             first, twice = beginning(self.api, prompt, coder)
@@ -170,17 +160,6 @@ class Transformers(PromptedModel):
             prompt=prompt,
             generator=generator,
         )
-
-
-def _of_configuration(folder: Path, dtype: Any, attention: str | None, told: Mapping[str, Any]) -> Any:
-    """A module of a folder's configuration, with any weights."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    config = AutoConfig.from_pretrained(str(folder), **told)
-    trust = bool(told["trust_remote_code"])
-    return AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-        config, dtype=dtype, attn_implementation=attention, trust_remote_code=trust
-    )
 
 
 def _problem(model: Transformers) -> Problem | None:
