@@ -111,7 +111,7 @@ def test_texts_of_a_ratio_of_perplexities_are_there(texts: dict[str, str], messa
     models = {
         name: one | {"prompt": {"user": "{body}"}, "generate": {"max_tokens": 8}} for name, one in LANGUAGE.items()
     }
-    check = {"check": "compression", "dataset": "text", "method": "distillation", "texts": texts, "speed": False,
+    check = {"check": "compression", "dataset": "text", "method": "distillation", "heldout": texts, "speed": False,
              "require": ["perplexity_ratio <= 1.02x", "ece_increase <= 0.2", "accuracy_drop <= 5 pp"]}  # fmt: skip
     if message is None:
         assert spec(tmp_path, check, models)

@@ -79,7 +79,7 @@ class Compression(Check):
     enumerated from columns that have too few rows to count. `output_divergence`: mean Kullback-Leibler divergence of
     the probabilities from the baseline's, in nats. `logit_distance`: mean distance of the scores before softmax from
     the baseline's, where 1 is the spread of the baseline's own scores from row to row. `perplexity_ratio`, of language
-    models and with `texts:`: the perplexity of the candidate by the baseline's. `operator_coverage`: share of
+    models and with `heldout:`: the perplexity of the candidate by the baseline's. `operator_coverage`: share of
     the operators that ran on the device asked for. `operators_lost`: convolutions, products, attention and recurrent
     operators that the baseline is written with and the candidate is not. Models with values: `mae_increase`, and as
     divergence the mean difference of the two models in spreads of the baseline's values. Where a row may have several
@@ -196,7 +196,7 @@ class Compression(Check):
             interval="BCa of the mean (saddlepoint), from 200 rows on",
         ),
         Metric(
-            "perplexity_ratio", "x", "lower", "Perplexity of the candidate by the baseline's, on `texts:`.",
+            "perplexity_ratio", "x", "lower", "Perplexity of the candidate by the baseline's, on `heldout:`.",
             interval="BCa of a ratio of sums by document (saddlepoint), from 200 documents on, tested at the logarithm "
             "of the threshold",
             neutral=1.0, label="perplexity beside the baseline's",
@@ -231,8 +231,8 @@ class Compression(Check):
     bins: int = Field(10, gt=1, le=100, description="Bins of `ece` before merging.")
     speed: bool = Field(True, description="Time the models; false: for predictions that were made elsewhere.")
     operators: bool = Field(True, description="Look at the operators; false: for models that show none.")
-    texts: Texts | None = Field(
-        None, description="Language models: what `perplexity_ratio` is about: {dataset: heldout, column: body}."
+    heldout: Texts | None = Field(
+        None, description="Language models: what `perplexity_ratio` is about: {dataset: books, column: body}."
     )
     float_model: str | None = Field(
         None, description="ONNX file of the same network in floats, for the signal-to-noise ratio of each tensor."
@@ -286,8 +286,8 @@ class Compression(Check):
         """Entries of ``by`` that are no slices."""
         columns = (name for entry in self.entries for name in entry if name not in (*names.slices, LABEL_WORD))
         read = {self.dataset: tuple(dict.fromkeys(columns))}
-        if self.texts is not None:
-            read[self.texts.dataset] = (*read.get(self.texts.dataset, ()), self.texts.column)
+        if self.heldout is not None:
+            read[self.heldout.dataset] = (*read.get(self.heldout.dataset, ()), self.heldout.column)
         return read
 
     def check_requirement(
@@ -307,9 +307,9 @@ class Compression(Check):
         if requirement.metric in OF_OPERATORS and not self.operators:
             return f"{requirement.metric} needs the operators, and the check has `operators: false`"
         if requirement.metric == PERPLEXITY:
-            if self.texts is None:
-                return f"{PERPLEXITY} needs `texts:`, such as texts: {{dataset: heldout, column: body}}"
-            name = self.texts.dataset
+            if self.heldout is None:
+                return f"{PERPLEXITY} needs `heldout:`, such as heldout: {{dataset: books, column: body}}"
+            name = self.heldout.dataset
             return never_shown(requirement, "mean", Sample(name, rows.get(name), confidence, more="add documents"))
         sample = Sample(self.dataset, rows.get(self.dataset), confidence)
         if requirement.metric in DROPS:
@@ -326,11 +326,11 @@ class Compression(Check):
         timings = [NeedTiming(self.dataset, model, PAIRS * QUERIES, seconds) for model in self.others]
         timings.append(NeedTiming(self.dataset, self.baseline, PAIRS * QUERIES * len(self.others), 0.0))
         likelihoods: tuple[Need, ...] = ()
-        if self.texts is not None:
+        if self.heldout is not None:
             asked = (self.baseline, *self.others)
             likelihoods = (
-                NeedRows(self.texts.dataset, columns=(self.texts.column,)),
-                *(NeedLikelihoods(self.texts.dataset, model) for model in asked),
+                NeedRows(self.heldout.dataset, columns=(self.heldout.column,)),
+                *(NeedLikelihoods(self.heldout.dataset, model) for model in asked),
             )
         return (*answers, NeedRows(self.dataset, label=True), *likelihoods, *(timings if self.speed else ()))
 

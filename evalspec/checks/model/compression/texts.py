@@ -28,14 +28,14 @@ def perplexity_ratio(check: Compression, inputs: Inputs, model: str) -> Estimate
         InputError: There is no text.
         NotRunError: A model gives no likelihoods, or the two see other tokens.
     """
-    if check.texts is None:
-        raise NotRunError("the check names no `texts:`")
-    column = inputs.table(check.texts.dataset, [check.texts.column]).column(check.texts.column).to_pylist()
+    if check.heldout is None:
+        raise NotRunError("the check names no `heldout:`")
+    column = inputs.table(check.heldout.dataset, [check.heldout.column]).column(check.heldout.column).to_pylist()
     rows = np.array([row for row, text in enumerate(column) if isinstance(text, str) and text], dtype=np.int64)
     if not len(rows):
-        raise InputError(f"column {check.texts.column!r} of {check.texts.dataset} holds no text")
+        raise InputError(f"column {check.heldout.column!r} of {check.heldout.dataset} holds no text")
     texts = [column[row] for row in rows]
-    windows = Windows(check.texts.context, check.texts.context, 1)
+    windows = Windows(check.heldout.context, check.heldout.context, 1)
     ours, theirs = (inputs.token_likelihoods(texts, "texts", windows, name) for name in (model, check.baseline))
     if ours.digest != theirs.digest:
         raise NotRunError(
@@ -43,7 +43,7 @@ def perplexity_ratio(check: Compression, inputs: Inputs, model: str) -> Estimate
         )
     there = np.flatnonzero(ours.tokens > 0)
     if not len(there):
-        raise InputError(f"no text of {check.texts.dataset}.{check.texts.column} has a token to be scored")
-    clusters = inputs.clusters(check.texts.dataset)
+        raise InputError(f"no text of {check.heldout.dataset}.{check.heldout.column} has a token to be scored")
+    clusters = inputs.clusters(check.heldout.dataset)
     shared = None if clusters is None else clusters[rows[there]]
     return PairedPerplexity(ours.nll[there], theirs.nll[there], ours.tokens[there].astype(np.float64), shared).ratio()

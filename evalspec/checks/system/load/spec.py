@@ -236,7 +236,7 @@ class Load(Check):
 
     @property
     def assumed_design_effect(self) -> float | None:
-        """That of the field, where it decides how many queries there are."""
+        """Its own field, where that decides how many queries there are."""
         return self.design_effect if self.queries is None and self.duration_s is None else None
 
     def planned(self, rate: float) -> int:

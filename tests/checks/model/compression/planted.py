@@ -88,7 +88,7 @@ def of_language(folder: Path, *, lost: float = 0.0, rows: int = 300, other_token
     inputs.likelihoods = likelihoods
     check = {
         "check": "compression", "dataset": "test", "method": "distillation", "speed": False, "operators": False,
-        "texts": {"dataset": "heldout", "column": "body", "context": 200},
+        "heldout": {"dataset": "heldout", "column": "body", "context": 200},
         "require": ["accuracy_drop <= 5 pp", "ece_increase <= 0.2", "perplexity_ratio <= 1.02x"],
     }  # fmt: skip
     return inputs, Compression.model_validate(check)

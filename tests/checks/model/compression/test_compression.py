@@ -450,10 +450,10 @@ def test_where_operators_can_not_be_seen_or_counted(tmp_path: Path) -> None:
 def test_perplexities_of_two_tokenizers_and_without_texts_are_no_ratio(tmp_path: Path) -> None:
     inputs, check = of_language(tmp_path, other_tokens=True)
     assert "as other tokens" in measure(check, inputs).missing["perplexity_ratio"]
-    bare = check.model_copy(update={"texts": None})
-    assert measure(bare, inputs).missing["perplexity_ratio"] == "the check names no `texts:`"
+    bare = check.model_copy(update={"heldout": None})
+    assert measure(bare, inputs).missing["perplexity_ratio"] == "the check names no `heldout:`"
     requirement = next(one for one in check.requirements if one.metric == "perplexity_ratio")
-    assert "needs `texts:`" in str(bare.check_requirement(requirement, {}))
+    assert "needs `heldout:`" in str(bare.check_requirement(requirement, {}))
     assert "add documents" in str(check.check_requirement(requirement, {"heldout": 20}))
     assert list(check.paired_by_token()) == [(requirement, "baseline")]
 
