@@ -62,7 +62,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         ],
         "loading/column_roles.py": ["index", "audited"],
     },
-    "a token in the template of a new spec": {"loading/starter.py": ["groups", "slices", "leakage", "by"]},
+    "a token in the template of a new spec": {"loading/starter.py": ["groups", "slices", "leakage"]},
     "a column or a fact of the raw samples, as the loops write them": {
         "running/journal/replay.py": ["repeats"], "running/samples.py": ["warmup"],
         "running/servers/clients.py": ["connections", "generator_lag_", "clients"],

@@ -1,4 +1,4 @@
-"""Trials of models for the screens: an artifact beside its file of answers, and rows of today that can't be answered."""
+"""Trials of models for the screens: an artifact beside its file of answers, and what `runs_as` must be."""
 
 from __future__ import annotations
 
