@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 GOLDEN = 0.6180339887498949
 """Multiples of it, less their whole part, fill an interval evenly however many there are."""
 SHARES = (
-    (0.01, "1 %"), (0.02, "2 %"), (0.03, "3 %"), (0.05, "5 %"), (0.1, "a tenth"), (0.2, "a fifth"), (0.5, "half"),
-    (1.0, "all"),
+    (0.01, "1 %"), (0.02, "2 %"), (0.03, "3 %"), (0.05, "5 %"), (0.07, "7 %"), (0.1, "a tenth"), (0.15, "15 %"),
+    (0.2, "a fifth"), (0.3, "30 %"), (0.4, "40 %"), (0.5, "half"), (0.7, "70 %"), (1.0, "all"),
 )  # fmt: skip
 """Strengths of a defect that some of the rows have, mildest first, and their words."""
 TIMES = (1.5, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)

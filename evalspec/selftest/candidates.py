@@ -44,7 +44,7 @@ from evalspec.selftest.timings import (
 
 ROWS = ((1e-9, "one"), *SHARES)
 """The same of rows of a dataset, from one row on."""
-DEVIATIONS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+DEVIATIONS = (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 3.0, 10.0)
 PLACES = ("1", "2", "3", "4", "5", "6")
 """Counts that are more, one at a time, as they stand in a probe or among the facts of a model."""
 COLUMNS = 4

@@ -15,7 +15,7 @@ from evalspec.selftest.trials import Trial, Trials
 
 
 @dataclass
-class Search:
+class DefectSearch:
     """Trials of one check, until each of its requirements was red alone or nothing is left to plant.
 
     Args:

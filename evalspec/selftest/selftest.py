@@ -17,7 +17,7 @@ from evalspec.running.subjects import Observer
 from evalspec.selftest.candidates import candidates
 from evalspec.selftest.ladders import ladders
 from evalspec.selftest.outcomes import RequirementOutcome
-from evalspec.selftest.search import Search
+from evalspec.selftest.search import DefectSearch
 from evalspec.selftest.trials import Trials
 
 SOUND = Defect("nothing")
@@ -65,7 +65,7 @@ def _outcomes(plan: Plan, record: Record, trials: Trials, observer: Observer) ->
         except EvalspecError as error:
             yield from _all_excused(planned, f"can't be made again from the evidence of the run: {error}")
             continue
-        yield from Search(planned, sound, trials).outcomes(ladders(candidates(plan, planned)))
+        yield from DefectSearch(planned, sound, trials).outcomes(ladders(candidates(plan, planned)))
 
 
 def _all_excused(planned: PlannedCheck, why: str) -> Iterator[RequirementOutcome]:

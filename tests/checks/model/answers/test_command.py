@@ -38,7 +38,8 @@ def tale(tmp_path_factory: pytest.TempPathFactory) -> Tale:
 def test_every_requirement_can_go_red(tale: Tale) -> None:
     done = command("selftest", str(tale.folder / "evalspec.yaml"), "--run", str(tale.folder / "run"), "--json")
     found = {one["name"]: (one["answer"], one["defect"]) for one in json.loads(done.output)["requirements"]}
-    assert {name for name, (answer, _) in found.items() if answer != "red"} == set(), found
+    # One whose threshold is looser than another's of the same number falls with it.
+    assert {name for name, (answer, _) in found.items() if answer not in ("red", "implied")} == set(), found
     about = {
         "l8_answers/truncated": "are cut off", "l8_answers/empty": "are empty",
         "l8_answers/unparsed": "no answer in them", "l8_answers/repeated": "run in circles",
