@@ -103,8 +103,6 @@ class Detects:
         """Truth from which on FAIL comes out in 4 of 5 runs; None: not known, or never."""
         return None if self.violation is None else self.threshold + (self.violation if self.upper else -self.violation)
 
-    effects: tuple[float, float] | None = None
-
 
 def detects(plan: Plan, before: Record | None) -> list[Detects]:
     """For each requirement what it can detect at the n that is known.

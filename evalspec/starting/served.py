@@ -9,7 +9,8 @@ from typing import Any
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
 from evalspec.runtimes.http_client.connection import Connection
-from evalspec.runtimes.http_client.openai import MODELS, listed_models
+from evalspec.runtimes.http_client.openai import MODELS
+from evalspec.runtimes.http_client.served_facts import listed_models
 from evalspec.runtimes.http_client.wire import check_host, parse_json, parse_url, request_bytes
 from evalspec.starting.artifact import ModelKind
 

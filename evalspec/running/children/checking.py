@@ -93,7 +93,7 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | 
 
 def check_on(job: CheckJob, inputs: RunInputs) -> CheckResult:
     """As `run_check`, on inputs that are there."""
-    result, timing = over_templates(job.check, inputs), inputs.timing
+    result, timing = over_templates(job.check, inputs, lambda: checked(job.check, job.check.run(inputs))), inputs.timing
     told = (*inputs.equal_rows.lines(), *_begun_twice(job.check.model, inputs.model_facts()))
     result = replace(result, notes=(*result.notes, *told), weakens=(*result.weakens, *told))
     grades = _grades(job, inputs)

@@ -9,20 +9,22 @@ from evalspec.errors import InputError, InvalidError, NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.names import template_name
 from evalspec.language.parts import Check, CheckResult
-from evalspec.running.children.results import checked
 from evalspec.running.requirements import measured_values
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from evalspec.evidence.frozen import Cell
     from evalspec.running.children.inputs import RunInputs
 
 
-def over_templates(check: Check, inputs: RunInputs) -> CheckResult:
+def over_templates(check: Check, inputs: RunInputs, measured: Callable[[], CheckResult]) -> CheckResult:
     """The check's result for the template that ships, with those for the others beside it.
 
     Args:
         check: The check.
         inputs: Where answers come from.
+        measured: Runs the check on these inputs, as they answer then.
 
     Raises:
         NotRunError: It does not run for one of them.
@@ -31,14 +33,14 @@ def over_templates(check: Check, inputs: RunInputs) -> CheckResult:
     """
     count = inputs.model_facts().get("templates") if check.each_template else 1
     if not isinstance(count, int) or count < 2:
-        return checked(check, check.run(inputs))
+        return measured()
     results: dict[str, CheckResult] = {}
     # Backwards: a file that the check writes is then that of the template that ships.
     for place in range(count - 1, -1, -1):
         name = template_name(place)
         inputs.ask_by(place)
         try:
-            results[name] = checked(check, check.run(inputs))
+            results[name] = measured()
         except (NotRunError, InvalidError, InputError) as error:
             raise type(error)(f"{name} of {check.model}: {error}") from error
     first = results.pop(template_name(0))

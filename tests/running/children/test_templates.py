@@ -53,9 +53,8 @@ def texts(*shares: float, model: str = "candidate") -> Predictions:
 def run(folder: Path, check: Check, *answers: Predictions) -> CheckResult:
     found = {("test", one.model): one for one in answers}
     table = pa.table({"right": ["yes"] * ROWS})
-    return over_templates(
-        check, Asking(evidence=folder, answers=found, tables={"test": table}, labels={"test": "right"})
-    )  # type: ignore[arg-type]
+    asking = Asking(evidence=folder, answers=found, tables={"test": table}, labels={"test": "right"})
+    return over_templates(check, asking, lambda: check.run(asking))  # type: ignore[arg-type]
 
 
 def quality(*require: str) -> Quality:
