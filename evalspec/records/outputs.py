@@ -174,7 +174,19 @@ def say(record: Record, folder: Path) -> list[TerminalLine]:
     lines += [_line(one, asked) for one in verdict.decisions[:SHOWN]]
     if len(verdict.decisions) > SHOWN:
         lines.append(TerminalLine(f"  ... and {len(verdict.decisions) - SHOWN} more in the report"))
-    return [*lines, report]
+    return [*lines, *map(TerminalLine, _steps(record, verdict, folder)), report]
+
+
+def _steps(record: Record, verdict: Verdict, folder: Path) -> Iterator[str]:
+    """Things to do, as on the page: last, where a reader of a terminal looks first."""
+    from evalspec.report.next_steps import next_steps
+
+    found = next_steps(record, verdict, run=str(_from_here(folder)))
+    if found.steps:
+        yield "What to do"
+    yield from (f"  {number}  {step.line}" for number, step in enumerate(found.steps, 1))
+    if found.more:
+        yield f"  and {found.more} more in the report"
 
 
 def _unasked(record: Record) -> Iterator[str]:

@@ -20,8 +20,10 @@ from evalspec.evidence.record import CheckRecord
 from evalspec.evidence.test import Test
 from evalspec.evidence.verdict import Status, Word
 from evalspec.evidence.visible import one_line, visible
-from evalspec.records.outputs import check_line
+from evalspec.records.outputs import check_line, say
+from evalspec.running.folders import read_record
 from evalspec.running.subjects import CheckEnd
+from evalspec.verdict import decide
 
 HOSTILE = (
     "\x1b[2J\x1b]8;;http://x\x07\x9b31m\u202eREADY\u2066\u200b\ufeff\r\b\x00\u2028\U000e0041\xad\nREADY [red]x[/red]"
@@ -206,3 +208,27 @@ def end_of(test: Test, status: str = "measured", violated: bool = False, met: bo
          "reason": None if status == "measured" else "why", "tests": [test.model_dump()]}
     )  # fmt: skip
     return CheckEnd(record, 1, 3, 40.0, violated, met)
+
+
+def test_what_to_do_stands_last_before_the_report() -> None:
+    folder = Path(__file__).parents[2] / "reports" / "sample"
+    record = read_record(folder)
+    checks = tuple(
+        one.model_copy(
+            update={
+                "tests": tuple(
+                    test.model_copy(update={"value": 4.0}) if test.metric == "exact_duplicates" else test
+                    for test in one.tests
+                )
+            }
+        )
+        for one in record.checks
+    )
+    changed = record.model_copy(update={"checks": checks})
+    lines = [one.text for one in say(changed.model_copy(update={"verdict": decide(changed)}), folder)]
+    at = lines.index("What to do")
+    steps = lines[at + 1 : -1]
+    assert lines[-1].startswith("report: ") and steps and steps[0].startswith("  1  ")
+    assert [one.split()[0] for one in steps] == [str(number) for number in range(1, len(steps) + 1)]
+    sound = [one.text for one in say(record, folder)]
+    assert all(not one.startswith("  1  ") for one in sound) or "What to do" in sound
