@@ -242,6 +242,10 @@ class TooSure(AnswersDefect):
         return replace(answers, **changes)
 
 
+class HardlySure(TooSure):
+    """Hardly more of it than on any other class."""
+
+
 @dataclass(frozen=True)
 class AllRight(AnswersDefect):
     """Every answer is the true one: a test set that tells models apart no more."""

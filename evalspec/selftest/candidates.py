@@ -10,6 +10,7 @@ from evalspec.selftest.answers import (
     AllRight,
     BuriedTruth,
     ClassLost,
+    HardlySure,
     OffValues,
     RankLost,
     SliceLost,
@@ -33,6 +34,7 @@ from evalspec.selftest.timings import (
     Failing,
     FewerTokens,
     LaterFirst,
+    LessOf,
     LongerGap,
     MoreOf,
     OneMore,
@@ -121,7 +123,7 @@ def _of_all_answers(model: str, dataset: str) -> Iterator[Defect]:
         f"{words} {of} are wrong, and it is less sure of all", model, dataset, share
     ))  # fmt: skip
     yield TooSure(f"{model} is sure of every answer to {dataset}", model, dataset, 0.999)
-    yield TooSure(f"{model} is hardly sure of any answer to {dataset}", model, dataset, 0.0)
+    yield HardlySure(f"{model} is hardly sure of any answer to {dataset}", model, dataset, 0.0)
     yield AllRight(f"all {of} are right", model, dataset)
 
 
@@ -152,7 +154,7 @@ def _of_counts(planned: PlannedCheck) -> Iterator[Defect]:
             yield OneMore(f"count {place} of {model} is {times:g} times as much", model, times, place)
     for times in TIMES:
         yield MoreOf(f"{model} takes {times:g} times as much of everything that is counted", model, times)
-    yield MoreOf(f"{model} takes a thousandth of everything that is counted", model, 0.001)
+    yield LessOf(f"{model} takes a thousandth of everything that is counted", model, 0.001)
     for place in LISTS:
         yield from _each(SHARES, lambda share, words, place=place: OtherWords(  # type: ignore[misc]
             f"{words} of the words of list {place} that a process found out of {model} are others", model, share, place

@@ -279,6 +279,10 @@ class MoreOf(Defect):
         return {name: one(value) for name, value in cells.items()}
 
 
+class LessOf(MoreOf):
+    """Each is a part of what it was."""
+
+
 @dataclass(frozen=True)
 class OneMore(MoreOf):
     """One of those numbers is, by its place among them in the order of their names; counters stay."""
