@@ -171,7 +171,7 @@ class RankLost(ClassLost):
 
 @dataclass(frozen=True)
 class BuriedTruth(AnswersDefect):
-    """What is true is the least likely, in a share of the rows that were wrong before: no answer changes."""
+    """Truth that is the least likely, in a share of the rows that were wrong before: no answer changes."""
 
     share: float
 

@@ -144,7 +144,7 @@ def _of_timings(planned: PlannedCheck) -> Iterator[Defect]:
 
 
 def _of_counts(planned: PlannedCheck) -> Iterator[Defect]:
-    """What is known of a model, or was found out by processes of its own."""
+    """Counts that are known of a model, or were found out by processes of its own."""
     check = planned.check
     if not type(check).uses_model or check.dimension == "data":
         return
