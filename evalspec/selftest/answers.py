@@ -172,7 +172,7 @@ class RankLost(ClassLost):
 
 @dataclass(frozen=True)
 class BuriedTruth(AnswersDefect):
-    """What is true is the least likely, in a share of the rows that were wrong before: no answer changes."""
+    """Truth that is the least likely, in a share of the rows that were wrong before: no answer changes."""
 
     share: float
 
@@ -241,6 +241,10 @@ class TooSure(AnswersDefect):
             near[np.arange(answers.n), answers.predicted] = sure
             changes["probabilities"] = 0.99 * near + 0.01 * answers.probabilities
         return replace(answers, **changes)
+
+
+class HardlySure(TooSure):
+    """Hardly more of it than on any other class."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from evalspec.selftest.answers import (
     AllRight,
     BuriedTruth,
     ClassLost,
+    HardlySure,
     OffValues,
     RankLost,
     SliceLost,
@@ -33,10 +34,12 @@ from evalspec.selftest.timings import (
     Failing,
     FewerTokens,
     LaterFirst,
+    LessOf,
     LongerGap,
     MoreOf,
     OneMore,
     OtherCounts,
+    OtherWords,
     Slower,
     SlowerTokens,
     SlowTail,
@@ -47,6 +50,8 @@ ROWS = ((1e-9, "one"), *SHARES)
 DEVIATIONS = (0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 3.0, 10.0)
 PLACES = ("1", "2", "3", "4", "5", "6")
 """Counts that are more, one at a time, as they stand in a probe or among the facts of a model."""
+LISTS = tuple(str(place) for place in range(1, 13))
+"""The same of lists of words, such as where operators ran."""
 COLUMNS = 4
 """So many columns of numbers tell the label, one at a time."""
 FEW = ((0.9, "nine tenths"), (0.99, "99 %"))
@@ -61,6 +66,7 @@ def candidates(plan: Plan, planned: PlannedCheck) -> tuple[Defect, ...]:
         *planned.check.defects(),
         *_of_answers(plan, planned),
         *_of_timings(planned),
+        *_of_counts(planned),
         *_of_groups(plan, planned),
         *_of_rows(plan, planned),
     )
@@ -117,7 +123,7 @@ def _of_all_answers(model: str, dataset: str) -> Iterator[Defect]:
         f"{words} {of} are wrong, and it is less sure of all", model, dataset, share
     ))  # fmt: skip
     yield TooSure(f"{model} is sure of every answer to {dataset}", model, dataset, 0.999)
-    yield TooSure(f"{model} is hardly sure of any answer to {dataset}", model, dataset, 0.0)
+    yield HardlySure(f"{model} is hardly sure of any answer to {dataset}", model, dataset, 0.0)
     yield AllRight(f"all {of} are right", model, dataset)
 
 
@@ -132,15 +138,27 @@ def _of_timings(planned: PlannedCheck) -> Iterator[Defect]:
             yield SlowTail(f"{portion} of the queries of {model} take {times:g} times as long", model, times, share)
     for times in TIMES:
         yield Slower(f"each query of {model} takes {times:g} times as long", model, times)
+    yield from _each(SHARES, lambda share, words: Failing(
+        f"{words} of the queries of {model} get no answer", model, share
+    ))  # fmt: skip
+
+
+def _of_counts(planned: PlannedCheck) -> Iterator[Defect]:
+    """Counts that are known of a model, or were found out by processes of its own."""
+    check = planned.check
+    if not type(check).uses_model or check.dimension == "data":
+        return
+    model = check.model
     for place in PLACES:
         for times in TIMES:
             yield OneMore(f"count {place} of {model} is {times:g} times as much", model, times, place)
     for times in TIMES:
         yield MoreOf(f"{model} takes {times:g} times as much of everything that is counted", model, times)
-    yield MoreOf(f"{model} takes a thousandth of everything that is counted", model, 0.001)
-    yield from _each(SHARES, lambda share, words: Failing(
-        f"{words} of the queries of {model} get no answer", model, share
-    ))  # fmt: skip
+    yield LessOf(f"{model} takes a thousandth of everything that is counted", model, 0.001)
+    for place in LISTS:
+        yield from _each(SHARES, lambda share, words, place=place: OtherWords(  # type: ignore[misc]
+            f"{words} of the words of list {place} that a process found out of {model} are others", model, share, place
+        ))  # fmt: skip
 
 
 def _of_streams(model: str) -> Iterator[Defect]:

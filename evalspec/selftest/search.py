@@ -13,6 +13,9 @@ from evalspec.selftest.ladders import Ladder
 from evalspec.selftest.outcomes import RequirementOutcome
 from evalspec.selftest.trials import Trial, Trials
 
+FEW = 4
+"""Strengths that are all tried: where a check names so few, they need not go one way."""
+
 
 @dataclass
 class DefectSearch:
@@ -129,6 +132,8 @@ class DefectSearch:
 def _first(count: int, turns: Callable[[int], bool]) -> int:
     """The first of so many strengths that turns a requirement red, as far as stronger ones do; else the last."""
     low, high = 0, count - 1
+    if count <= FEW:
+        return next((place for place in range(count) if turns(place)), high)
     if not turns(high):
         return high
     while low < high:

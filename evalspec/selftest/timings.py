@@ -279,6 +279,10 @@ class MoreOf(Defect):
         return {name: one(value) for name, value in cells.items()}
 
 
+class LessOf(MoreOf):
+    """Each is a part of what it was."""
+
+
 @dataclass(frozen=True)
 class OneMore(MoreOf):
     """One of those numbers is, by its place among them in the order of their names; counters stay."""
@@ -305,3 +309,23 @@ class OneMore(MoreOf):
 
     def _chosen(self, names: tuple[str, ...]) -> str:
         return sorted(names)[int(self.rank) - 1] if int(self.rank) <= len(names) else ""
+
+
+@dataclass(frozen=True)
+class OtherWords(Defect):
+    """A share of the words of a list that a process found out is another word; lists go by the order of names."""
+
+    model: str
+    share: float
+    rank: str
+
+    def probe(self, probe: Probe) -> Probe:
+        """Findings of processes."""
+        import numpy as np
+
+        names, place = sorted(probe.texts), int(self.rank) - 1
+        if probe.model != self.model or place >= len(names):
+            return probe
+        words = probe.texts[names[place]]
+        changed = np.where(share_of(len(words), self.share), "other", np.array(words, dtype=object))
+        return replace(probe, texts={**probe.texts, names[place]: tuple(map(str, changed))})

@@ -124,6 +124,10 @@ class OtherLengths(TextDefect):
         return " ".join(words * self.times) if self.times > 0 else " ".join(words[: len(words) // -self.times])
 
 
+class ShorterTexts(OtherLengths):
+    """Texts that are so many times as short."""
+
+
 @dataclass(frozen=True)
 class OtherRefusals(TextDefect):
     """Refusals as a pattern finds them, or none; people say the same of those that they look at."""
@@ -221,4 +225,4 @@ def _planted(check: WrittenAnswers) -> Iterator[Defect]:
     yield LostMass(f"{model} gives the options of {dataset} hardly any probability", model, dataset, 1.0)
     for times in LENGTHS:
         yield OtherLengths(f"the texts of {model} on {dataset} are {times} times as long", model, dataset, 1.0, times)
-        yield OtherLengths(f"those of {model} on {dataset} are {times} times as short", model, dataset, 1.0, -times)
+        yield ShorterTexts(f"those of {model} on {dataset} are {times} times as short", model, dataset, 1.0, -times)

@@ -58,6 +58,7 @@ def test_a_blessed_run_is_a_baseline(tale: Tale, tmp_path: Path) -> None:
     """Reasons, tokens and the answers inside texts come back from the record."""
     run = shutil.copytree(tale.folder / "run", tmp_path / "run")
     tale = whole(tmp_path)
+    tale.write()
     blessed = command("bless", str(run), "--as", "v1")
     assert blessed.exit_code == 0, blessed.output
     made = next(tale.folder.rglob("baselines/v1"))
