@@ -90,7 +90,7 @@ def _sentence(
     inside: NDArray[np.bool_],
     others: NDArray[np.bool_],
 ) -> str:
-    """What both models come to in the group, and in the other rows."""
+    """Scores of both models in the group, and in the other rows."""
     (model, ours), (baseline, theirs) = own, other
     means = [one.rows[part].mean() for part in (inside, others) for one in (ours, theirs)]
     first, second, third, fourth = (f"{100 * (1 - one):.3g} %" if ours.better else f"{one:.3g}" for one in means)
