@@ -69,7 +69,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "what a model answers, as evidence, files and defects call it": {
         "language/inputs.py": ["answers"], "running/samples.py": ["answers"], "runtimes/record.py": ["answers"],
-        "selftest/answers.py": ["answers"], "selftest/selftest.py": ["answers"], "selftest/trials.py": ["answers"],
+        "selftest/answers.py": ["answers"], "selftest/trials.py": ["answers"],
     },
     "a file with nothing in it": {"loading/files.py": ["empty"]},
     "a field of a profile's subject, and a name of label columns": {
