@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PLUGIN = "evalspec.pytest_plugin"
+ALONE = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""With the plug-in by its name: an installed distribution would bring it once more."""
 SPEC = """
 evalspec: 1
 name: NAME
@@ -54,7 +57,7 @@ def pytest_on(folder: Path, *arguments: str) -> tuple[int, str]:
     """Exit code and words of a pytest of its own, as strict as ours."""
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers --strict-config\nfilterwarnings = error\n")
     command = [sys.executable, "-m", "pytest", "-p", PLUGIN, "-p", "no:cacheprovider", "-v", "-ra", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=280)
+    done = subprocess.run(command, cwd=folder, env=ALONE, capture_output=True, text=True, check=False, timeout=280)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -89,7 +92,7 @@ def test_a_requirement_is_an_item_and_nothing_unknown_passes(tmp_path: Path) -> 
 @pytest.mark.proof
 def test_a_green_gate_and_processes_of_xdist_that_share_one_run(tmp_path: Path) -> None:
     gate(tmp_path / "gate", "shared", 30)
-    code, said = pytest_on(tmp_path, "--evalspec", "gate", "-n", "3")
+    code, said = pytest_on(tmp_path, "--evalspec", "gate", "-p", "xdist.plugin", "-n", "3")
     assert code == 0, said
     assert "4 passed" in said or "3 passed" in said
     assert len(list((tmp_path / "reports" / "shared").glob("2*"))) == 1
@@ -115,7 +118,9 @@ def test_without_the_option_nothing_is_imported_or_collected(tmp_path: Path) -> 
         "loaded = [name for name in sys.modules if name.startswith('evalspec')]\n"
         "print(int(code), sorted(loaded))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == f"5 {sorted(['evalspec', PLUGIN, 'evalspec.version'])}"
 
 

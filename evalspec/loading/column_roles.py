@@ -98,8 +98,8 @@ def _key(rows: pa.RecordBatch, names: Sequence[str]) -> str:
 
     named = row_names((_table(rows),), names, (), (rows.num_rows,)) if len(names) > 1 else ()
     unique = [name for name in names if _count(rows, name) == rows.num_rows]
-    called = [name for name in unique if called(name, KEYS)] + [name for name in unique if called_as_code(name)]
-    return next(iter((*called, *(name for name in unique if name in named))), "")
+    first = [name for name in unique if called(name, KEYS)] + [name for name in unique if called_as_code(name)]
+    return next(iter((*first, *(name for name in unique if name in named))), "")
 
 
 def _cluster(rows: pa.RecordBatch, names: Sequence[str], counts: Mapping[str, int]) -> str:
@@ -107,11 +107,11 @@ def _cluster(rows: pa.RecordBatch, names: Sequence[str], counts: Mapping[str, in
     from evalspec.tables.entities import called_as_code, entity_columns
 
     shared = [name for name in names if MOST_CODES < counts[name] < rows.num_rows]
-    called = next((name for name in shared if called(name, ENTITIES)), "")
+    by_name = next((name for name in shared if called(name, ENTITIES)), "")
     entities = list(entity_columns(_table(rows), names))
     entities.sort(key=lambda one: (-len(one.attributes), not called_as_code(one.name)))
     told = next((one.name for one in entities if one.attributes or called_as_code(one.name)), "")
-    return called or told
+    return by_name or told
 
 
 def _is_few(rows: pa.RecordBatch, name: str, counts: Mapping[str, int]) -> bool:

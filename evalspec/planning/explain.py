@@ -431,7 +431,8 @@ def _table(found: Sequence[Detects]) -> list[str]:
         if one.effects is not None:
             seen, planned = one.effects
             more = "more" if seen > planned else "fewer" if seen < planned else "as many"
-            lines.append(f"  design effect {seen:g} in that run, {planned:g} planned: {more} queries would say as much")
+            effect = f"design effect {seen:g} in that run, {planned:g} planned with"
+            lines.append(f"  {effect}: {more} queries would say as much")
     lines += ["", "passes from: at this truth or better, PASS comes out in nearly all runs;",
               "fails from: at this truth or worse, FAIL comes out in 4 of 5 runs"]  # fmt: skip
     assumed: dict[str, list[str]] = {}

@@ -290,7 +290,7 @@ def test_the_design_effect_of_the_last_run_stands_beside_the_planned_one(
 ) -> None:
     from evalspec.checks.system.load.spec import Load
     from evalspec.evidence.test import Test
-    from evalspec.planning.explain import Detects, _effects, _lines
+    from evalspec.planning.explain import Detects, _effects, _table
 
     sentence = "latency_p90(10 qps) <= 50 ms"
     check = Load.model_validate(
@@ -301,7 +301,7 @@ def test_the_design_effect_of_the_last_run_stands_beside_the_planned_one(
     row = Detects(
         "load/latency_p90(10 qps)", sentence, 900, "ms", 4.0, 5.0, "", 0.9, True, effects=_effects(check, test)
     )
-    told = [line for line in _lines(row) if "design effect" in line]
+    told = [line for line in _table([row]) if "design effect" in line]
     assert len(told) == (said is not None)
     assert said is None or said in told[0]
     assert _effects(check, None) is None

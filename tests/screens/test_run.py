@@ -65,8 +65,8 @@ def test_it_is_told_everywhere_and_can_be_made_again(tmp_path: Path) -> None:
     assert "a factor of 2." in one.sentence
     assert set(record.screens.looked) == set(screen_names())
     lines = say(record, folder)
-    assert lines[2] == f"  Nobody asked, but {one.sentence}"
-    assert any("shift(x4) <= 0.1" in line for line in lines[3:12])
+    assert lines[2].text == f"  Nobody asked, but {one.sentence}"
+    assert any("shift(x4) <= 0.1" in line.text for line in lines[3:12])
     for page in ("report.html", "summary.md"):
         text = (folder / page).read_text()
         assert text.index("Nobody asked, but") < text.index("shift(x4) &lt;= 0.1" if page[0] == "r" else "shift(x4)")
