@@ -33,11 +33,11 @@ class Stages(Check):
     - the stages of `preprocess` by their keys (`cast`, `resize`, `python`), the second of a name with a number
       (`resize_2`);
     - the model. Kinds `onnx`, `torch`, `python` and `memory`: `inference`. `torch` on a GPU: `copy_to_device`,
-      `inference`, `copy_to_host`; `onnx` copies within `inference`. `sklearn`: `inference`; a pipeline of two steps or
-      more has `frame` (the table that it takes), each step but the last by its own name (`standardscaler`; one that
-      passes rows through has no stage), and `inference`, which is the last step only. `http` and `gguf`: `serialize`, making
-      the bytes of requests of arrays in memory, and `server`, all that passes between sending them and having their
-      answers, or in its place what the server tells of it;
+      `inference`, `copy_to_host`; `onnx` copies within `inference`. `sklearn`: `inference`; a pipeline of two steps
+      or more has `frame` (the table that it takes), each step but the last by its own name (`standardscaler`; one
+      that passes rows through has no stage), and `inference`, which is the last step only. `http` and `gguf`:
+      `serialize`, making the bytes of requests of arrays in memory, and `server`, all that passes between sending
+      them and having their answers, or in its place what the server tells of it;
     - `postprocess`, making answers of outputs; for `http` and `gguf` it is called `parse`, and reads the bytes before.
 
     A server tells what it does by the header `Server-Timing` in its answers (`queue;dur=1.2, infer;dur=4.5`, in ms), or
