@@ -18,10 +18,17 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+PROOF_S = 900
+"""Seconds after which a proof is ended; other tests have those of the configuration."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that need a GPU are skipped, with a line that says so, where NVML shows none; the longest come first."""
     # A suite takes a minute or more: begun last, it would keep one processor waiting for the other.
     items.sort(key=lambda item: "suites" not in item.path.parts)
+    for item in items:
+        if item.get_closest_marker("proof") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(PROOF_S))
     wanting = [item for item in items if item.get_closest_marker("gpu")]
     if wanting and not gpus():
         for item in wanting:

@@ -19,7 +19,7 @@ def summary(spec: Spec, *, loaded: bool = False) -> Iterator[str]:
     """
     blocking = sum(len(check.blocking) for check in spec.checks)
     warnings = sum(len(check.warn) for check in spec.checks)
-    yield f"{spec.file}: the spec is right"
+    yield f"{spec.file}: no errors found"
     yield (
         f"  {_count(len(spec.checks), 'check')} ({len(spec.system)} system, {len(spec.model)} model, "
         f"{len(spec.data)} data), {_count(blocking, 'requirement')} that block{'s' if blocking == 1 else ''}, "

@@ -150,7 +150,7 @@ def _detects(
     name, unit = one.name(check.name), one.unit
     if metric.exact and one.model is None:
         chance = None if test is None or test.value is None else float(holds(test.op, test.value, test.threshold))
-        return _not_known(one, name, None, chance, blocking, "an exact fact: no sampling error")
+        return _not_known(one, name, None, chance, blocking, "counted: no sampling error")
     threshold = from_unit(one.factor if one.is_ratio else one.threshold, unit)
     design = _design(plan, check, one, metric, test)
     if design is None:

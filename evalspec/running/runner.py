@@ -218,7 +218,7 @@ class _Run:
             self.witness.start(self.plan, self.kept.before.servers)
 
     def _same_as_at_the_start(self) -> None:
-        """Void what was measured of a file that is another one by now, or of a server that answers otherwise."""
+        """Void what was measured of a file that is not the same any more, or of a server that answers otherwise."""
         changed = self.subjects.changed()
         for one in self.plan.checks:
             if self._named(one.check) != self.named[one.check.name]:

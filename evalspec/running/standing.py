@@ -26,7 +26,7 @@ def void_changed(checks: Iterable[CheckRecord], changed: Mapping[str, str]) -> l
         used = [f"dataset {name}" for name in record.datasets] + [f"model {name}" for name in record.models]
         hit = [changed[what] for what in (*used, f"check {record.id}") if what in changed]
         if hit and record.status == "measured":
-            reason = f"{hit[0]} was another one at the end of the run than at its start"
+            reason = f"{hit[0]} changed during the run"
             record = record.model_copy(update={"status": "invalid", "reason": reason})
         records.append(record)
     return records

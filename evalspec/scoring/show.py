@@ -132,7 +132,7 @@ def wrong_rows(inputs: Inputs, rows: Scored) -> Examples | None:
     classes = rows.classes is not None
     return Examples(
         title="Wrong rows" if classes else "Rows furthest off",
-        caption="Those of which the model was surest first." if classes else "Largest absolute error first.",
+        caption="Most confident errors first." if classes else "Largest absolute error first.",
         examples=examples,
         total=total,
     )

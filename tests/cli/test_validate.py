@@ -41,7 +41,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_right_spec_is_said_to_be_right_with_what_was_not_verified(spec: Path) -> None:
     found = CliRunner().invoke(app, ["validate", "s.yaml"])
     assert found.exit_code == 0, found.output
-    assert found.stdout.startswith("s.yaml: the spec is right\n  2 checks (0 system, 1 model, 1 data), 2 requirements")
+    assert found.stdout.startswith("s.yaml: no errors found\n  2 checks (0 system, 1 model, 1 data), 2 requirements")
     assert "not verified:" in found.stdout
 
 

@@ -113,7 +113,7 @@ def test_without_a_record_the_chance_is_not_known(digits: object) -> None:
     assert (n, unit) == ("850", "%") and 97 < float(passes) < 98.5 and 91 < float(fails) < 93
     assert any(line.startswith("assumed: independent rows (quality/accuracy") for line in lines)
     fact = next(line for line in lines if line.startswith("contamination: exact_duplicates == 0"))
-    assert "an exact fact: no sampling error" in fact + lines[lines.index(fact) + 1]
+    assert "counted: no sampling error" in fact + lines[lines.index(fact) + 1]
 
 
 def test_what_passes_and_what_fails_are_told_in_the_unit_of_the_requirement(digits: Spec) -> None:

@@ -131,7 +131,7 @@ def test_an_artifact_that_is_swapped_while_it_runs_voids_what_was_measured(tmp_p
     assert running.returncode == 3, out
     (check,) = record_of(tmp_path, "swapped")["checks"]
     assert check["status"] == "invalid"
-    assert check["reason"] == "model candidate was another one at the end of the run than at its start"
+    assert check["reason"] == "model candidate changed during the run"
 
 
 def test_a_training_set_that_was_seen_before_is_no_test_set_that_was(tmp_path: Path) -> None:

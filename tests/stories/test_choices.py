@@ -120,9 +120,10 @@ def test_options_are_probabilities_that_every_check_reads(
     assert again.exit_code == 0, again.output
     if label == "letter":
         selftest = command("selftest", str(tale.folder / "evalspec.yaml"), "--run", str(tale.folder / "run"), "--json")
-        assert {one["name"]: one["answer"] for one in json.loads(selftest.output)["requirements"]} == dict.fromkeys(
-            ("right/accuracy", "sure/ece", "choice/option_mass", "choice/order_flips"), "red"
-        )
+        # Answers that turn with the order are wrong in one of them.
+        assert {one["name"]: one["answer"] for one in json.loads(selftest.output)["requirements"]} == {
+            "right/accuracy": "red", "sure/ece": "red", "choice/option_mass": "red", "choice/order_flips": "implied",
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])

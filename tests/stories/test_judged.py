@@ -280,7 +280,7 @@ STORIES = (
     Story(
         "F9: snowy wolves are labelled dogs",
         red={"f9_labels/label_error_rate": "FAIL", "f9_labels/label_error_concentration": "FAIL"},
-        shows={"f9_labels": ("snow", "What is labelled as what")},
+        shows={"f9_labels": ("snow", "Label and truth")},
     ),
     Story(
         "F23: 99 % accurate, and finds one fraud in ten",

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.records.outputs import read_decided, render_one, write_reports
-from tests.selftest.holding import holds
 from tests.suites.test_suites import ROOT, evalspec, read, statuses
 
 SUITE = ROOT / "suites" / "mobilenet"
@@ -78,7 +77,6 @@ def test_it_is_not_ready_although_top_1_holds(tmp_path: Path) -> None:
     assert "reads as moderately calibrated" in notes
     page = (folder / "report.html").read_text(encoding="utf-8")
     the_report_says_what_is_lost_and_what_is_only_claimed(page)
-    holds("mobilenet/evalspec.yaml", folder)
     the_same_report_elsewhere(folder, tmp_path)
 
 

@@ -106,13 +106,13 @@ class Again:
     def _check_subjects(self, datasets: Mapping[str, DatasetRecord], models: Mapping[str, ModelRecord]) -> None:
         for then in self.record.datasets:
             if then.name not in datasets or datasets[then.name].digest != then.digest:
-                raise RecordError(f"dataset {then.name} is another one than in {self.folder}; {FRESH}")
+                raise RecordError(f"dataset {then.name} has changed since the run in {self.folder}; {FRESH}")
         for model in self.record.models:
             now = models.get(model.name)
             if model.content_digest is None and now is not None and now.content_digest is not None:
                 raise RecordError(f"the record in {self.folder} does not say what model {model.name} was; {FRESH}")
             if now is None or is_another(model, now):
-                raise RecordError(f"model {model.name} is another one than in {self.folder}; {FRESH}")
+                raise RecordError(f"model {model.name} has changed since the run in {self.folder}; {FRESH}")
 
     def _check_basis(self, name: str, basis: Mapping[str, str]) -> None:
         event = self.journal.last.get(name)
@@ -220,7 +220,7 @@ def _same_spec(folder: Path, record: Record, plan: Plan) -> None:
     if record.spec_digest != plan.spec.digest:
         raise RecordError(f"the run in {folder} is of another spec than {plan.spec.file} as it reads now; {FRESH}")
     if profile_digest(record.profile) != profile_digest(plan.spec.profile):
-        raise RecordError(f"the profile of {plan.spec.file} is another one than in {folder}; {FRESH}")
+        raise RecordError(f"the profile of {plan.spec.file} has changed since the run in {folder}; {FRESH}")
     if record.evalspec != __version__:
         raise RecordError(f"the run in {folder} was made by evalspec {record.evalspec}, this is {__version__}; {FRESH}")
 

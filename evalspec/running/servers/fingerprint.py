@@ -205,7 +205,7 @@ def voided(checks: Iterable[CheckRecord], differ: Mapping[str, str]) -> list[Che
     for record in checks:
         hit = next((name for name in record.models if name in differ), None)
         if hit is not None and record.status == "measured":
-            reason = f"the server of {hit} is another one by now: {differ[hit]}"
+            reason = f"the server of {hit} is not the same any more: {differ[hit]}"
             record = record.model_copy(update={"status": "invalid", "reason": reason})
         records.append(record)
     return records

@@ -179,7 +179,7 @@ def test_other_data_are_refused_and_leave_no_run_behind(folder: Path) -> None:
     for options in ((), ("--output", "second")):
         done = again(folder, *options)
         assert done.returncode == 2, done.stdout + done.stderr
-        assert "dataset test is another one than in" in done.stderr
+        assert "dataset test has changed since the run in" in done.stderr
     assert list((folder / "reports").rglob("record.json")) == []
     assert list((folder / "reports" / "again").iterdir()) == []
     assert list((folder / "second").iterdir()) == []
@@ -189,7 +189,7 @@ def test_another_artifact_or_number_of_threads_is_refused(folder: Path) -> None:
     said = again(folder, "--threads", "2").stderr
     assert "quality is not run as it was in" in said and "such as with other --threads" in said
     (folder / "behaviour.py").write_text(MODEL + "\n# another one\n")
-    assert "model candidate is another one than in" in again(folder).stderr
+    assert "model candidate has changed since the run in" in again(folder).stderr
 
 
 def test_another_machine_is_refused(folder: Path) -> None:
@@ -333,7 +333,7 @@ def test_a_reason_of_the_systems_own_stands() -> None:
         ("not_run", "--fail-fast stopped the run before", True),
         ("not_run", "left out by --only quality", False),
         ("error", "the model raised", False),
-        ("invalid", "dataset test was another one at the end of the run than at its start", False),
+        ("invalid", "dataset test changed during the run", False),
     ],
 )
 def test_a_check_without_a_measurement(status: Any, reason: str, may: bool) -> None:

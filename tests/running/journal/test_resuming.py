@@ -133,7 +133,7 @@ def test_f2_a_file_of_predictions_that_is_replaced_during_a_run_voids_it(tmp_pat
     replaced = Steps("model: two", lambda: answers(tmp_path / "said.parquet", right=False))
     record, _ = go(spec, tmp_path / "out", steps=replaced)
     assert set(statuses(record).values()) == {"INVALID"}
-    assert record.checks[0].reason == "model candidate was another one at the end of the run than at its start"
+    assert record.checks[0].reason == "model candidate changed during the run"
 
 
 def test_f2_a_helper_that_is_changed_during_a_run_voids_it(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_f2_a_helper_that_is_changed_during_a_run_voids_it(tmp_path: Path) -> No
     changed = Steps("model: two", lambda: (tmp_path / "helper.py").write_text(HELPER.format(False)))
     record, _ = go(spec, tmp_path / "out", steps=changed)
     assert set(statuses(record).values()) == {"INVALID"}
-    assert "helper.py, which candidate reads, was another one at the end" in str(record.checks[0].reason)
+    assert "helper.py, which candidate reads, changed during the run" in str(record.checks[0].reason)
 
 
 SERVED = """
@@ -298,7 +298,7 @@ def test_f2_going_on_measures_again_what_the_machine_voided_on_the_same_answers_
     with pytest.raises(RecordError, match="does not say what model candidate was"):
         go(spec, tmp_path / "never", remeasure=tmp_path / "old")
     answers(tmp_path / "said.parquet", right=False)
-    with pytest.raises(RecordError, match="model candidate is another one than in"):
+    with pytest.raises(RecordError, match="model candidate has changed since the run in"):
         go(spec, tmp_path / "never", remeasure=tmp_path / "first")
     assert list((tmp_path / "never").iterdir()) == []
 

@@ -299,7 +299,7 @@ def _blocks(check: Coverage, covered: Covered, gaps: Represented, absent: Mappin
         columns = (Column(name="condition"), Column(name="why"))
         rows = tuple((name, why) for name, why in absent.items())
         title = f"What {check.dataset} says nothing of"
-        found.append(Table(title=title, caption="Declared, and not there.", columns=columns, rows=rows))
+        found.append(Table(title=title, caption="Declared conditions without a row.", columns=columns, rows=rows))
     return tuple(found)
 
 

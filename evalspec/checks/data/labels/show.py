@@ -98,7 +98,7 @@ def _mistaken(check: Labels, found: LabelsResult) -> list[Table]:
     cells = tuple((rows.names[int(pairs[i]) // count], rows.names[int(pairs[i]) % count], int(times[i])) for i in order)
     return [
         Table(
-            title="What is labelled as what", caption=f"{_source(check)} The most frequent of {len(pairs)} pairs.",
+            title="Label and truth", caption=f"{_source(check)} The most frequent of {len(pairs)} pairs.",
             columns=(Column(name="label"), Column(name=said), Column(name="rows", unit="rows")), rows=cells,
         )
     ]  # fmt: skip

@@ -62,7 +62,7 @@ def _counts(check: Leakage, shared: Mapping[str, Shared]) -> Table:
 def _columns(told: LabelSignal, confidence: float) -> Table:
     order = sorted(told.parts, key=lambda name: -(told.parts[name].value or 0.0))
     percent = in_percent(confidence)
-    names = ("column", "score", f"lower {percent}", f"upper {percent}", "tells best", "rows")
+    names = ("column", "score", f"lower {percent}", f"upper {percent}", "most informative value", "rows")
     rows: list[tuple[Cell, ...]] = []
     for name in order[:COLUMNS_SHOWN]:
         one = told.parts[name]
@@ -93,7 +93,7 @@ def _pairs(check: Leakage, inputs: Inputs, test: pa.Table, shared: Mapping[str, 
             fields = {"counted as": one.metric, **_fields(check, inputs, cells, name)}
             examples.append(Example(title=f"{name}, row {row:,}", fields=fields))
     return Examples(
-        title="Rows that give each other away, side by side",
+        title="Rows that leak, side by side",
         caption=f"Left the row of {check.test}; right the row that it shares something with.",
         examples=tuple(examples),
         total=sum(len(one.rows) for one in paired),

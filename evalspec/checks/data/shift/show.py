@@ -105,8 +105,8 @@ def _table(
         Column(name=f"lower {percent}", unit="score"), Column(name=f"upper {percent}", unit="score"),
         Column(name=check.reference), Column(name=check.current),
         Column(name=f"missing in {check.reference}", unit="%"), Column(name=f"missing in {check.current}", unit="%"),
-        Column(name="difference", unit="pp"), Column(name="told from 0 from", unit="score"),
-        Column(name=f"told from {check.tolerance:g} up to", unit="score"),
+        Column(name="difference", unit="pp"), Column(name="smallest detectable", unit="score"),
+        Column(name=f"largest shown within {check.tolerance:g}", unit="score"),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     for column in columns:
@@ -231,7 +231,7 @@ def _giveaway(check: Shift, told: ClassifierResult) -> Bars:
     order = sorted(told.gain, key=lambda name: -told.gain[name])[:BARS_SHOWN]
     auc = "unknown" if told.auc.value is None else f"{told.auc.value:.3f}"
     return Bars(
-        title="What gives the rows away",
+        title="What the classifier uses",
         caption=(
             f"A classifier tells {check.reference} from {check.current} with an AUC of {auc} on held-out rows; "
             "the bars are what it loses when a column is shuffled."

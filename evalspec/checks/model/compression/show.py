@@ -299,7 +299,7 @@ def flipped(inputs: Inputs, rows: Scored, baseline: Scored) -> list[AnyBlock]:
     return [
         Examples(
             title="Rows that only one of the models gets right",
-            caption=f"Those that {rows.model} breaks first, surest first; then those that it fixes.",
+            caption=f"First the rows that {rows.model} breaks, most confident first; then those that it fixes.",
             examples=tuple(shown), total=total,
         )
     ]  # fmt: skip

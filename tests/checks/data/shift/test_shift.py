@@ -183,7 +183,7 @@ def test_blocks(tmp_path: Path) -> None:
     assert set(histogram.counts) == {"test", "traffic"}
     # Both sides are shown by 1,000 rows, whatever their sizes.
     assert all(sum(counts) == pytest.approx(1000, abs=15) for counts in histogram.counts.values())
-    assert any(isinstance(block, Bars) and block.title == "What gives the rows away" for block in result.blocks)
+    assert any(isinstance(block, Bars) and block.title == "What the classifier uses" for block in result.blocks)
 
 
 def test_kinds_of_columns() -> None:

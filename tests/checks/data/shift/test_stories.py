@@ -92,7 +92,7 @@ def test_pictures_of_another_kind_of_camera(phone: bool, expected: str, tmp_path
     assert found[0] == expected
     if phone:
         assert found[1] == "FAIL"
-        bars = next(one for one in result.blocks if isinstance(one, Bars) and one.title == "What gives the rows away")
+        bars = next(one for one in result.blocks if isinstance(one, Bars) and one.title == "What the classifier uses")
         assert bars.bars[0].label in ("photo:sharpness", "photo:contrast")
 
 
