@@ -125,7 +125,7 @@ def test_a_profile_that_was_changed_or_lost_is_noticed(run: Path) -> None:
 def test_a_run_is_not_gone_on_from_under_another_profile(run: Path) -> None:
     suite = run.parent / "suite"
     (suite / "team.yaml").write_text(TEAM.replace("order: [slices, quality]", "order: [quality]"))
-    with pytest.raises(RecordError, match="the profile of .* has changed since the run in .*; start a new run"):
+    with pytest.raises(RecordError, match=r"the profile of .* has changed since the run in .*; start a new run"):
         again(run, plan(load(suite / "evalspec.yaml")))
     (suite / "team.yaml").write_text(TEAM + "# the same\n")
     with pytest.raises(RecordError, match=r"nothing in .* had to be given up"):
