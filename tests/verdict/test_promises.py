@@ -68,7 +68,12 @@ def printed(population: Population, test: Test) -> Detects:
     """What a plan of 25 requirements prints from it."""
     one = population.requirement
     check: Any = SimpleNamespace(
-        name="check", requirements=(one,), blocking=(one,), metric=lambda _: population.metric, dataset=None
+        name="check",
+        requirements=(one,),
+        blocking=(one,),
+        metric=lambda _: population.metric,
+        dataset=None,
+        assumed_design_effect=None,
     )
     plan: Any = SimpleNamespace(
         checks=(SimpleNamespace(check=check),),
