@@ -59,14 +59,17 @@ def fields_that_say(check: type[BaseModel], what: Saying) -> Mapping[str, str]:
 
 
 def datasets_named(check: BaseModel, *roles: RowsRole) -> tuple[str, ...]:
-    """Datasets that a check's fields name in one of these roles; of a field that says several the last one counts."""
+    """Datasets that a check's fields name in one of these roles, without roles all of them.
+
+    Of a field that says several roles the last one counts.
+    """
     return tuple(dict.fromkeys(_named(check, roles)))
 
 
 def _named(check: BaseModel, roles: tuple[RowsRole, ...]) -> Iterator[str]:
     for name, about in type(check).model_fields.items():
         said = [one.role for one in about.metadata if isinstance(one, Rows)]
-        if not said or said[-1] not in roles:
+        if not said or (roles and said[-1] not in roles):
             continue
         value = getattr(check, name)
         many = (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ()

@@ -28,7 +28,9 @@ from evalspec.errors import InputError, Problem, ProblemCode, SpecError
 from evalspec.evidence.metric import Metric, Shows
 from evalspec.evidence.model_card import Benchmark
 from evalspec.language.bounded import no_file
+from evalspec.language.declarations import datasets_named
 from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
+from evalspec.language.reach import check_rows
 from evalspec.language.requirement import Requirement, Same, parse_requirement, sentence_schema
 from evalspec.language.units import custom_error
 
@@ -614,7 +616,7 @@ class Check(Part):
     detects_mismatch: ClassVar[bool] = False
     """That a model ran otherwise than it was asked to is what it finds; for others it voids what they measured."""
     uses_model: ClassVar[bool] = True
-    """False for checks that look at data only: the ``model`` field then means nothing and is refused."""
+    """False for checks that look at data only, as those under ``data`` do: the ``model`` field is refused."""
     needs_start: ClassVar[bool] = False
     """It is about a server that the spec starts itself."""
     dated: ClassVar[bool] = False
@@ -642,6 +644,13 @@ class Check(Part):
     report_only: bool = Field(False, description="Measure and show; decide nothing.")
     why: str | None = Field(None, description="Printed with a failure.")
     owner: str | None = Field(None, description="Printed with a failure.")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Checks of data have no model, unless they say so."""
+        super().__pydantic_init_subclass__(**kwargs)
+        if vars(cls).get("dimension") == "data":
+            cls.uses_model = vars(cls).get("uses_model", False)
 
     @field_validator("model", mode="before")
     @classmethod
@@ -780,6 +789,8 @@ class Check(Part):
     ) -> str | None:
         """Why this requirement can never pass at the known n, with the n needed; None: it can.
 
+        As it stands here it holds a count of rows against those of the dataset, where the check names one alone.
+
         Args:
             requirement: One of its own.
             rows: Dataset: its rows, None where they are not known.
@@ -788,7 +799,8 @@ class Check(Part):
         Raises:
             SpecError: It can never fail (`evalspec.language.reach.never_fails`).
         """
-        return None
+        named = datasets_named(self)
+        return check_rows(requirement, named[0], rows.get(named[0])) if len(named) == 1 else None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterable[Misfit]:
         """Faults of it, given the columns of its datasets, beside columns of `needs` that are not there.

@@ -273,7 +273,9 @@ class NeedsCheck:
                 without.setdefault(column, []).append(dataset)
         for column, found in without.items():
             problem = unknown_column(column, " and ".join(found), self.headers[found[0]])
-            self.problems.add(find_text(self.problems, entry.path, column), problem)
+            place = find_text(self.problems, entry.path, column)
+            as_key = find_key(self.problems, entry.path, column) if place == entry.path else None
+            self.problems.add(as_key or place, problem, key=as_key is not None)
 
     def _by(self, entry: Entry) -> None:
         """Check what a check cuts its dataset by: slices whose columns it has, and columns whose values are groups."""
@@ -367,6 +369,14 @@ class NeedsCheck:
                 continue
             if why is not None:
                 self.problems.add(entry.place(requirement), f"this can never pass: {why}")
+
+
+def find_key(problems: Problems, path: Steps, text: str) -> Steps | None:
+    """Where a text is a key of a mapping that a field of an entry holds; None: it is none."""
+    node = problems.root.find(path)
+    fields = node.content if node is not None and isinstance(node.content, dict) else {}
+    holding = (name for name, child in fields.items() if isinstance(child.content, dict) and text in child.content)
+    return next(((*path, name, text) for name in holding), None)
 
 
 def find_text(problems: Problems, path: Steps, text: str) -> Steps:

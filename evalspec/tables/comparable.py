@@ -1,4 +1,4 @@
-"""Test rows that occur in a training set: columns told apart by type, the detectors of `stats` put together."""
+"""Rows of two datasets beside each other: columns whose values can be equal, rows that are equal or near."""
 
 from __future__ import annotations
 

@@ -125,6 +125,26 @@ def test_a_metric_without_an_interval_can_not_be_required(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_more_rows_than_there_are_can_not_be_required(kind: str) -> None:
+    """`orphans <= 900 rows` of 500 rows is a gate that never goes red."""
+    check_type = REGISTRY.check(kind)
+    check = check_type.model_validate(example(check_type))
+    there = dict.fromkeys(_datasets(check), 500)
+    for metric in check_type.metrics:
+        if metric.unit != "rows":
+            continue
+        upper = metric.better != "higher"
+        sentence = f"{metric.name} {'<=' if upper else '>='} 900 rows"
+        asked = Requirement(sentence, metric.name, None, "<=" if upper else ">=", 900.0, "rows")
+        try:
+            reason = check.check_requirement(asked, there)
+        except SpecError:
+            continue
+        remedy = "let `check_requirement` end with `evalspec.language.reach.check_rows`"
+        assert reason is not None, f"{sentence!r} of 500 rows is let through: {remedy}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_operator_that_points_the_wrong_way_is_refused(kind: str) -> None:
     units = {"fraction": "", "score": "", "count": "", "label": ""}
     for metric in REGISTRY.check(kind).metrics:
@@ -176,8 +196,15 @@ def test_its_file_has_no_print_and_catches_nothing_unnamed(kind: str) -> None:
     assert not calls & {"print", "eval", "exec"}
 
 
-def test_every_check_has_a_planted_defect() -> None:
-    assert {planted.kind for planted in PLANTED} == set(KINDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_has_a_planted_defect(kind: str) -> None:
+    check = REGISTRY.check(kind)
+    folder = f"tests/checks/{check.dimension}/{kind}"
+    assert kind in {planted.kind for planted in PLANTED}, f"no `PLANTED` of {folder}/planted.py is about {kind}"
+
+
+def test_planted_defects_are_of_checks_that_are_there() -> None:
+    assert {planted.kind for planted in PLANTED} <= set(KINDS)
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)

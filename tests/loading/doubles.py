@@ -81,7 +81,6 @@ class Overlap(Check):
     """Rows that stand in both."""
 
     dimension: ClassVar[Literal["data"]] = "data"
-    uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("duplicates", "rows", "lower", "Rows in both.", exact=True),
         Metric("near", "%", "lower", "Rows that are nearly in both.", exact=True),
@@ -91,9 +90,10 @@ class Overlap(Check):
     train: tuple[DatasetName, ...]
     test: DatasetName
     column: str | None = None
+    limits: dict[str, float] = Field(default_factory=dict)
 
     def needs(self) -> tuple[Need, ...]:
-        columns = (self.column,) if self.column else ()
+        columns = (*self.limits, *((self.column,) if self.column else ()))
         return tuple(NeedRows(name, columns) for name in (*self.train, self.test))
 
 

@@ -113,6 +113,14 @@ def test_a_truncated_parquet_file_is_said_so(refused: Refused, folder: Path) -> 
     assert said.startswith("s.yaml:8:32: datasets.train.path: 'train.parquet'")
 
 
+def test_a_column_that_is_a_key_of_a_mapping_is_said_where_it_stands(refused: Refused) -> None:
+    (said,) = refused(
+        SPEC.replace("    test: test\n    require: [dup", "    test: test\n    limits: {lxu: 3}\n    require: [dup")
+    )
+    assert said.startswith("s.yaml:26:14: data[0].limits.lxu: ")
+    assert said.endswith("did you mean 'lux'?")
+
+
 def test_a_column_of_another_dataset_is_not_enough(refused: Refused, folder: Path) -> None:
     pq.write_table(pa.table({"site": ["lab"], "y": [0]}), folder / "test.parquet")
     assert refused() == ["s.yaml:4:56: models.candidate.inputs.x: test has no column 'lux' (choices: site, y)"]

@@ -73,7 +73,6 @@ class Agreement(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
-    uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "kappa", "score", "higher", "Cohen's kappa of two raters, Fleiss' of more.", interval=_INTERVAL,

@@ -162,7 +162,6 @@ class Contamination(Check):
     """
 
     dimension: ClassVar[Literal["data"]] = "data"
-    uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "exact_duplicates",

@@ -138,7 +138,6 @@ class Coverage(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
-    uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "smallest_slice", "rows", "higher", "Rows of the smallest group.",

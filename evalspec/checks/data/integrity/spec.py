@@ -131,7 +131,6 @@ class Integrity(Check):
     """
 
     dimension: ClassVar[Literal["data"]] = "data"
-    uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "schema_violations",

@@ -102,7 +102,6 @@ class Labels(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
-    uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "label_error_rate", "%", "lower", "Share of audited rows whose label is wrong.", parts="slice", whole=True,

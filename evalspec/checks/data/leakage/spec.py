@@ -101,7 +101,6 @@ class Leakage(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
-    uses_model: ClassVar[bool] = False
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(
             "group_overlap", "rows", "lower", "Test rows whose entity occurs in training.", exact=True,

@@ -87,7 +87,6 @@ class Saturation(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
-    uses_model: ClassVar[bool] = False
     dated: ClassVar[bool] = True
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(

@@ -133,7 +133,6 @@ class Shift(Check):
     """
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
-    uses_model: ClassVar[bool] = False
     shows: ClassVar[tuple[Shows, ...]] = ("population shift",)
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric(

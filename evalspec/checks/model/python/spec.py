@@ -155,7 +155,6 @@ class _OfRows(OwnFunction):
     __doc__ = OwnFunction.__doc__
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
-    uses_model: ClassVar[bool] = False
 
     def needs(self) -> tuple[Need, ...]:
         """Rows alone."""
