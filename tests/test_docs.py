@@ -16,6 +16,7 @@ import typer
 from scipy.stats import binom
 
 from evalspec.cli import app
+from evalspec.errors import SpecError
 from evalspec.evidence.units import UNITS
 from evalspec.language.parts import Check, Dataset, Model
 from evalspec.language.registry import DIMENSIONS, discover
@@ -118,7 +119,11 @@ def test_yaml_in_the_documentation_is_right(block: Block, tmp_path: Path) -> Non
     else:
         assert marker.startswith(("fragment", "append: ")), f"{block}: mark it as a fragment"
         path.write_text(write(embedded(block)), encoding="utf-8")
-    load(path, options=LoadOptions(files=False), registry=OWN)
+    try:
+        load(path, options=LoadOptions(files=False), registry=OWN)
+    except SpecError as error:
+        around = "" if whole(block) else "; a fragment stands in `AROUND` of tests/test_docs.py, names and all"
+        pytest.fail(f"{block}: {error}{around}")
 
 
 def test_most_blocks_are_found() -> None:
@@ -210,7 +215,10 @@ def test_a_page_for_each_check_and_it_is_listed() -> None:
     for kind in OWN.kinds("checks"):
         page = (DOCS / "checks" / f"{kind}.md").read_text(encoding="utf-8")
         check = OWN.check(kind)
-        assert f"| `{check.dimension}` | [{kind}](checks/{kind}.md) |" in listed
+        row = f"| `{check.dimension}` | [{kind}](checks/{kind}.md) |"
+        assert any(line.startswith(row) for line in listed.splitlines()), (
+            f"under Checks of docs/spec.md, add: {row} ... |"
+        )
         for metric in check.metrics:
             assert f"| `{metric.name}{f'({metric.parts})' if metric.parts else ''}` | {metric.unit} |" in page
         for field in set(keys_of(check)) - COMMON:
