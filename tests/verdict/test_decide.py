@@ -108,7 +108,7 @@ def test_what_would_decide_is_told_with_its_unit_and_its_time() -> None:
 
 def test_more_than_twenty_times_the_n_is_too_close() -> None:
     verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=20_001))))
-    assert "too close to the threshold" in verdict.decisions[0].sentence
+    assert "too close to the threshold: about 20,001 would decide it" in verdict.decisions[0].sentence
 
 
 def test_pass_needs_the_bound_to_clear_the_threshold() -> None:
@@ -370,7 +370,7 @@ def test_run_until_green_is_visible() -> None:
 
 def test_runs_of_the_subject_are_told_apart() -> None:
     verdict = decide(a_record(a_check(a_test()), earlier_runs=3, earlier_of_subject=2))
-    assert verdict.weakened[0].startswith("decided 3 times before on this test set, 2 of them this subject: a READY")
+    assert verdict.weakened[0].startswith("decided 3 times before on this test set, 2 of them on this subject: a READY")
 
 
 def test_what_is_asked_less_than_before_weakens_the_verdict_and_blocks_nothing() -> None:
