@@ -207,7 +207,13 @@ class _Maker:
             return self._name(first), said
         if remedy is None:
             return _changed(self._name(first), first.test), said
+        if isinstance(remedy, RemoveRows) and remedy.total > (rows := self._rows_of(remedy.dataset)) / 2 and rows:
+            lost = f"{remedy.total:,} of its {rows:,} rows would have to go."
+            return f"Replace {remedy.dataset}", f"{said} {lost} {self._remedy_words(remedy, group)}"
         return _title(remedy), f"{said} {self._remedy_words(remedy, group)}".strip()
+
+    def _rows_of(self, dataset: str) -> int:
+        return next((one.rows for one in self._record.datasets if one.name == dataset), 0)
 
     def _undecided(self, group: Sequence[RequirementRow]) -> tuple[str, str]:
         first, names = group[0], self._names(group)
@@ -223,6 +229,8 @@ class _Maker:
             return ""
         unit = f" {test.to_decide}" if test.to_decide else ""
         words = f"; about {test.n_to_decide:,}{unit} would decide it, {test.to_decide_now or test.n:,} were measured"
+        if not unit:
+            words = f"; n of about {test.n_to_decide:,} would decide it, it was {test.n:,}"
         if more == "close":
             return f"; this is too close to the limit for a little more data: {words.removeprefix('; ')}"
         check = self._checks.get(row.check)

@@ -78,11 +78,11 @@ def test_every_status_has_something_to_do() -> None:
 @pytest.mark.parametrize(
     ("needed", "title", "text"),
     [
-        (1_900, "Measure more for accuracy", "; about 1,900 would decide it, 840 were measured."),
+        (1_900, "Measure more for accuracy", "; n of about 1,900 would decide it, it was 840."),
         (
             20_000,
             "Decide on accuracy",
-            "; this is too close to the limit for a little more data: about 20,000 would decide it, 840 were measured.",
+            "; this is too close to the limit for a little more data: n of about 20,000 would decide it, it was 840.",
         ),
         (None, "Settle accuracy", "."),
     ],
@@ -280,3 +280,9 @@ def test_data_in_doubt_come_before_the_model_that_fails_on_them() -> None:
     found = steps(records.not_ready()).steps
     of = [step.targets[0][1] for step in found]
     assert of.index("contamination") < of.index("calibration")
+
+
+def test_most_of_a_dataset_is_replaced() -> None:
+    record = run((case("FAIL"),), remedies=(RemoveRows(metrics=("accuracy",), dataset="test", rows=(0, 1), total=700),))
+    assert steps(record).steps[0].title == "Replace test"
+    assert "700 of its 840 rows would have to go. Rows 0, 1" in steps(record).steps[0].text

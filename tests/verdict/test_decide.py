@@ -91,7 +91,7 @@ def test_a_violation_is_not_ready() -> None:
 def test_neither_shown_is_undecided_and_prints_the_n_that_would_decide() -> None:
     verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=1900))))
     assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
-    assert "if 0.955 is the truth, 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
+    assert "if 0.955 is the truth, n = 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
 
 
 def test_what_would_decide_is_told_with_its_unit_and_its_time() -> None:
@@ -108,7 +108,7 @@ def test_what_would_decide_is_told_with_its_unit_and_its_time() -> None:
 
 def test_more_than_twenty_times_the_n_is_too_close() -> None:
     verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=20_001))))
-    assert "too close to the threshold: about 20,001 would decide it" in verdict.decisions[0].sentence
+    assert "too close to the threshold: only n = 20,001 would decide it" in verdict.decisions[0].sentence
 
 
 def test_pass_needs_the_bound_to_clear_the_threshold() -> None:
