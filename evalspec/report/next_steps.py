@@ -227,12 +227,13 @@ class _Maker:
         test, more = row.test, _more(row)
         if test is None or not more:
             return ""
-        unit = f" {test.to_decide}" if test.to_decide else ""
-        words = f"; about {test.n_to_decide:,}{unit} would decide it, {test.to_decide_now or test.n:,} were measured"
-        if not unit:
-            words = f"; n of about {test.n_to_decide:,} would decide it, it was {test.n:,}"
+        now = test.to_decide_now or test.n
+        needed, there = f"n of about {test.n_to_decide:,}", f"n was {now:,}"
+        if test.to_decide:
+            needed, there = f"about {test.n_to_decide:,} {test.to_decide}", f"{now:,} were measured"
         if more == "close":
-            return f"; this is too close to the limit for a little more data: {words.removeprefix('; ')}"
+            return f"; close to the limit: {needed} would decide it, {there}"
+        words = f"; {needed} would decide it, {there}"
         check = self._checks.get(row.check)
         settable = check is not None and check.declares is not None and test.to_decide in check.declares.effort
         return f"{words}: set `{test.to_decide}: {test.n_to_decide}`" if settable else words

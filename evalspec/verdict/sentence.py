@@ -160,7 +160,7 @@ def _more(test: Test, seconds: float | None) -> str:
     if test.n_to_decide is None or test.times_to_decide is None or test.value is None:
         return ""
     if test.times_to_decide > TOO_CLOSE:
-        return f"too close to the threshold: only {to_decide(test, seconds)} would decide it"
+        return f"close to the threshold: only {to_decide(test, seconds)} would decide it"
     value = format_quantity(test.value, test.unit, decimals_for(test))
     upper = test.op in ("<=", "<")
     verb = "pass" if (test.value < test.threshold) == upper else "fail"

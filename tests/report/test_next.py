@@ -78,11 +78,11 @@ def test_every_status_has_something_to_do() -> None:
 @pytest.mark.parametrize(
     ("needed", "title", "text"),
     [
-        (1_900, "Measure more for accuracy", "; n of about 1,900 would decide it, it was 840."),
+        (1_900, "Measure more for accuracy", "; n of about 1,900 would decide it, n was 840."),
         (
             20_000,
             "Decide on accuracy",
-            "; this is too close to the limit for a little more data: n of about 20,000 would decide it, it was 840.",
+            "; close to the limit: n of about 20,000 would decide it, n was 840.",
         ),
         (None, "Settle accuracy", "."),
     ],
