@@ -10,7 +10,7 @@ from evalspec.evidence.names import asked_of
 from evalspec.evidence.profile import PROFILE
 from evalspec.evidence.record import Record
 from evalspec.evidence.remedies import CorrectLabels, Recalibrate, RemoveRows
-from evalspec.evidence.test import holds
+from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Status, Verdict
 from evalspec.evidence.words import and_list, first_of, plural, verb
 from evalspec.evidence.written import in_unit
@@ -100,7 +100,7 @@ def next_steps(
     others = [row for row in warned if row not in void and not (row.decision.reason and cause(row.decision) in causes)]
     maker = _Maker(record, rows, void, run)
     groups = [*_groups(left), *_groups(others)]
-    groups.sort(key=lambda group: not maker.voided(group))
+    groups.sort(key=lambda group: not (maker.voided(group) or maker.doubting(group)))
     return NextSteps(tuple(maker.step(group) for group in groups[:MOST]), max(0, len(groups) - MOST))
 
 
@@ -126,22 +126,42 @@ class _Maker:
     ) -> None:
         self._record, self._rows, self._void, self._run = record, rows, void, run
         self._checks = {check.id: check for check in record.checks}
+        self._digests = {dataset.name: dataset.digest for dataset in record.datasets if dataset.digest}
 
     def voided(self, group: Sequence[RequirementRow]) -> list[RequirementRow]:
         """Requirements that are void because of these."""
         names = {row.name for row in group}
         return [row for row in self._void if names & set(row.decision.voided_by)]
 
+    def doubting(self, group: Sequence[RequirementRow]) -> bool:
+        """They are about data that a requirement on the model reads which does not hold either."""
+        data = {row.check for row in group if row.blocking and row.dimension == "data"}
+        return any(data & set(self._doubts(row)) for row in self._rows if row.blocking and not row.holds)
+
+    def _doubts(self, row: RequirementRow) -> list[str]:
+        """Checks of the data that a requirement on the model reads, whose own requirements do not hold."""
+        if row.dimension != "model":
+            return []
+        read = self._read(row.check)
+        data = (other for other in self._rows if other.dimension == "data" and other.blocking and not other.holds)
+        return list(dict.fromkeys(other.check for other in data if read & self._read(other.check)))
+
+    def _read(self, check: str) -> set[str]:
+        """Datasets of a check, by digest: the same rows under another name are the same."""
+        names = self._checks[check].datasets if check in self._checks else ()
+        return {self._digests.get(name, name) for name in names}
+
     def step(self, group: Sequence[RequirementRow]) -> Step:
         """One thing to do about them."""
         first, owners = group[0], {row.owner for row in group}
         anchors = {row.check: row.anchor for row in reversed(group)}
         title, text = self._words(group)
+        words = (text, self._first(group), self._until_then(group))
         whys = dict.fromkeys(row.why for row in group if row.why)
         return Step(
             badge=badge(first.decision.status, "" if first.blocking else "warning"),
             title=title,
-            text=shorten(" ".join(part for part in (text, self._until_then(group)) if part), LENGTH),
+            text=shorten(" ".join(part for part in words if part), LENGTH),
             why=next(iter(whys), ""),
             owner=owners.pop() if len(owners) == 1 else "",
             targets=tuple((anchors[check], check) for check in dict.fromkeys(row.check for row in group)),
@@ -181,12 +201,19 @@ class _Maker:
             said += f" {plural(more, 'more requirement')} of {first.check} {verb(more, 'fails', 'fail')}."
         if first.decision.looks_violated:
             said += " It looks violated; only the correction for several requirements withholds a FAIL."
+        if remedy is None and first.test.exact and first.test.first and len(group) == 1:
+            said = f"{said.rstrip('.')}: {first.test.first}."
         if remedy is None and not first.blocking:
             return self._name(first), said
         if remedy is None:
-            better = "Raise" if first.test.op in (">=", ">") else "Lower"
-            return f"{better} {self._name(first)}", said
+            return _changed(self._name(first), first.test), said
+        if isinstance(remedy, RemoveRows) and remedy.total > (rows := self._rows_of(remedy.dataset)) / 2 and rows:
+            lost = f"{remedy.total:,} of its {rows:,} rows would have to go."
+            return f"Replace {remedy.dataset}", f"{said} {lost} {self._remedy_words(remedy, group)}"
         return _title(remedy), f"{said} {self._remedy_words(remedy, group)}".strip()
+
+    def _rows_of(self, dataset: str) -> int:
+        return next((one.rows for one in self._record.datasets if one.name == dataset), 0)
 
     def _undecided(self, group: Sequence[RequirementRow]) -> tuple[str, str]:
         first, names = group[0], self._names(group)
@@ -200,10 +227,13 @@ class _Maker:
         test, more = row.test, _more(row)
         if test is None or not more:
             return ""
+        now = test.to_decide_now or test.n
+        needed, there = f"n of about {test.n_to_decide:,}", f"n was {now:,}"
+        if test.to_decide:
+            needed, there = f"about {test.n_to_decide:,} {test.to_decide}", f"{now:,} were measured"
         if more == "close":
-            return "; this is too close to the limit for more data to settle it"
-        unit = f" {test.to_decide}" if test.to_decide else ""
-        words = f"; about {test.n_to_decide:,}{unit} would decide it, {test.to_decide_now or test.n:,} were measured"
+            return f"; close to the limit: {needed} would decide it, {there}"
+        words = f"; {needed} would decide it, {there}"
         check = self._checks.get(row.check)
         settable = check is not None and check.declares is not None and test.to_decide in check.declares.effort
         return f"{words}: set `{test.to_decide}: {test.n_to_decide}`" if settable else words
@@ -228,11 +258,17 @@ class _Maker:
             return ""
         return f"Until then {self._names(void)} can't be judged."
 
+    def _first(self, group: Sequence[RequirementRow]) -> str:
+        """Sentence on what is to be settled before a requirement that is violated on data in doubt."""
+        doubts = [] if group[0].decision.reason else list(dict.fromkeys(c for row in group for c in self._doubts(row)))
+        return f"Its data are in doubt: settle {and_list(doubts)} first." if doubts else ""
+
     def _remedy(self, group: Sequence[RequirementRow]) -> AnyKnown | None:
         check = self._checks.get(group[0].check)
         metrics = {row.test.metric for row in group if row.test is not None and row.test.against is None}
-        known = () if check is None else check.remedies
-        return next((one for one in known if metrics & set(one.metrics)), None)
+        known = () if check is None else [one for one in check.remedies if metrics & set(one.metrics)]
+        # What helps all of them, and as little else as there is.
+        return min(known, key=lambda one: (len(metrics - set(one.metrics)), len(one.metrics)), default=None)
 
     def _remedy_words(self, remedy: AnyKnown, group: Sequence[RequirementRow]) -> str:
         file = self._file(group[0].check, remedy.file)
@@ -271,7 +307,15 @@ def _without_test(group: Sequence[RequirementRow]) -> tuple[str, str]:
         return f"{action} {names}", _sentence(reason or f"The profile asks for {names}")
     if first.decision.status == "ERROR":
         return f"Repair what made {first.check} crash", _sentence(reason or first.said)
-    return f"Settle {first.name}", _sentence(first.said or reason or "")
+    title = "Show what ships" if first.name == "subject" else f"Settle {first.name}"
+    return title, _sentence(first.said or reason or "")
+
+
+def _changed(name: str, test: Test) -> str:
+    """Change that a value needs, in words."""
+    if test.op == "==":
+        return f"Bring {name} to {quantity(test.threshold, test.unit)}"
+    return f"{'Raise' if test.op in ('>=', '>') else 'Lower'} {name}"
 
 
 def _title(remedy: AnyKnown) -> str:

@@ -30,9 +30,13 @@ def _runs(record: Record) -> tuple[str, ...]:
     """Sentence on earlier runs of a record that knows their number alone."""
     if not record.earlier_runs:
         return ()
-    own = record.earlier_of_subject
-    of_it = f", {own} of them of this model" if own else ", none of them of this model"
-    return (f"{plural(record.earlier_runs, 'run')} before on this test set{of_it}.",)
+    runs, own = record.earlier_runs, record.earlier_of_subject
+    if own == runs:
+        which = "all of this model" if runs > 1 else "of this model"
+    else:
+        none = "none of them" if runs > 1 else "not"
+        which = f"{own} of them of this model" if own else f"{none} of this model"
+    return (f"{plural(runs, 'run')} before on this test set, {which}.",)
 
 
 def _changes(record: Record, verdict: Verdict, before: PreviousRun) -> Iterator[str]:

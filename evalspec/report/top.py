@@ -91,6 +91,8 @@ def summary(verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
     open_ = len(blocking) - counts["PASS"]
     if not open_ or verdict.word == "READY":
         return verdict.reason
+    if len(blocking) == 1:
+        return f"The blocking requirement {verb(1, *COUNTED[blocking[0]])}."
     parts: list[str] = []
     for status, count in counts.items():
         if count:

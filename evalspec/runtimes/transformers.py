@@ -20,7 +20,7 @@ from evalspec.pipeline.prompted import PromptedModel
 from evalspec.pipeline.untrusted_code import first_line, need_trust
 from evalspec.runtimes.guards.observe import precision_of
 from evalspec.runtimes.torch import DTYPES, device_of
-from evalspec.runtimes.transformers_model.folder import hidden_code, parts_of, vocabulary
+from evalspec.runtimes.transformers_model.folder import hidden_code, need_language_model, parts_of, vocabulary
 from evalspec.runtimes.transformers_model.generation_defaults import defaults, end_tokens
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Transformers(PromptedModel):
             need_trust(access, hidden)
         folder = access.path(self.path)
         parts_of(folder, self.path)
+        need_language_model(folder, self.path)
         os.environ["HF_HUB_OFFLINE"] = "1"
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -100,6 +100,7 @@ def _named() -> dict[str, tuple[SlicedMetric, Metric]]:
             )  # fmt: skip
     small = Metric(
         TOO_SMALL, "count", "lower", "Cells enumerated from columns with fewer than min_n rows.", exact=True,
+        label="slices with too few rows",
         most=float(CELLS_MAX),
     )  # fmt: skip
     weak = Metric(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evalspec.errors import InputError
 from evalspec.runtimes.torch_model.content import TorchContent, refuse_content, torch_content
+from evalspec.runtimes.transformers_model.folder import has_chat_template, need_language_model
 
 PICKLED = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 COMPRESSED = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x5d\x00\x00")
@@ -75,7 +76,9 @@ def recognize(path: Path, shown: str, factory: str | None) -> ModelKind:
 
 def _folder(path: Path, shown: str) -> ModelKind:
     if (path / "config.json").is_file() and any(path.glob(CHECKPOINT)):
-        return ModelKind("transformers", "a folder of transformers")
+        need_language_model(path, shown)
+        fields = {} if has_chat_template(path) else {"api": "completions"}
+        return ModelKind("transformers", "a folder of transformers", fields)
     if (path / "saved_model.pb").is_file():
         raise InputError(
             f"{shown!r} is a SavedModel of TensorFlow",
@@ -96,6 +99,11 @@ def _archive(path: Path, shown: str) -> ModelKind:
 
 
 def _plain(path: Path, shown: str, start: bytes) -> ModelKind:
+    if path.suffix == ".py":
+        raise InputError(
+            f"{shown!r} is a program",
+            remedy=f"write the entry by hand: `kind: python`, `function: {Path(shown).stem}:NAME`",
+        )
     for magic, what, remedy in OTHERS:
         if start.startswith(magic):
             raise InputError(f"{shown!r} is {what}", remedy=remedy)

@@ -12,6 +12,7 @@ from evalspec.language.registry import Registry
 from evalspec.loading.scan_folder import ASKED
 from evalspec.pipeline.inputs import DatasetFacts
 from evalspec.pipeline.serve import Served
+from evalspec.runtimes.transformers_model.folder import context_of
 from evalspec.starting.entry import validated
 from evalspec.starting.rows import RowsSketch
 from evalspec.starting.sketch import ModelSketch
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_TOKENS = 64
+CONTEXT_SHARE = 4
 SHOWN = 3
 TEXTS = ("string", "large_string")
 NOTE = "the prompt is the text of the row alone: write the one that you use"
@@ -46,7 +48,7 @@ def prompted(
         **fields,
         "inputs": {"question": column},
         "prompt": {"user": "{question}"},
-        "generate": {"max_tokens": MOST_TOKENS},
+        "generate": {"max_tokens": _most_tokens(fields, access)},
     }
     model = validated(registry, entry)
     hidden = None if access.trust else model.may_hide_code(access)
@@ -64,6 +66,14 @@ def prompted(
     texts = [] if answers.texts is None else [str(one) for one in answers.texts.tolist()]
     shown = ", ".join(repr(one[:40]) for one in texts)
     return ModelSketch(entry, what, task=answers.task, answers=shown, notes=(NOTE,), row_s=taken, query_s=taken)
+
+
+def _most_tokens(fields: Mapping[str, Any], access: Access) -> int:
+    """Tokens of an answer: as many as usual, and no more than leave most of a small context to the question."""
+    if fields["kind"] != "transformers":
+        return MOST_TOKENS
+    context = context_of(access.path(str(fields["path"])))
+    return MOST_TOKENS if context is None else max(1, min(MOST_TOKENS, context // CONTEXT_SHARE))
 
 
 def _text(rows: RowsSketch, table: pa.Table) -> str:

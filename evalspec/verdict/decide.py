@@ -215,6 +215,8 @@ def _subject_decision(record: Record, waivers: Mapping[str, Waiver]) -> Decision
     reason = "no digest of the model is known, so nothing shows that this is what will ship"
     if record.checks and all(check.dimension == "data" for check in record.checks):
         reason = "not all data could be read, so nothing shows what was judged"
+    elif any(model.digest is None and model.path is None and not model.in_memory for model in record.models):
+        reason += "; name with `artifact:` the file that answers, or its sha256"
     return Decision(
         name=SUBJECT,
         status="NOT_RUN",
@@ -359,7 +361,7 @@ def _weakened(
     lines += [f"the waiver of {waiver.of} ended on {waiver.expires} and no longer holds" for waiver in expired]
     lines += set_aside(record)
     lines += weaker(record.asked_otherwise)
-    if record.subject is None:
+    if record.subject is None and any(decision.name == SUBJECT and decision.waived for decision in decisions):
         lines.append("the subject is not shown: no digest ties this run to what will ship")
     elif any(model.digest == record.subject and model.digest_stated for model in record.models):
         lines.append("the subject's digest is as its maker stated it; nothing here checked it")
@@ -398,8 +400,9 @@ def _weakened(
         k = record.earlier_runs
         times = "1 time" if k == 1 else f"{k} times"
         chance = f"{min(1.0, (k + 1) * alpha) * 100:g} %"
-        own = f", {record.earlier_of_subject} of them this subject" if record.earlier_of_subject else ""
+        own = record.earlier_of_subject
+        of_it = "" if not own else ", on this subject" if own == k else f", {own} of them on this subject"
         lines.append(
-            f"decided {times} before on this test set{own}: a READY that should not be comes out in at most {chance}"
+            f"decided {times} before on this test set{of_it}: a READY that should not be comes out in at most {chance}"
         )
     return tuple(lines)

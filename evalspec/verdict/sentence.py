@@ -160,7 +160,7 @@ def _more(test: Test, seconds: float | None) -> str:
     if test.n_to_decide is None or test.times_to_decide is None or test.value is None:
         return ""
     if test.times_to_decide > TOO_CLOSE:
-        return "too close to the threshold to decide with more of the same"
+        return f"close to the threshold: only {to_decide(test, seconds)} would decide it"
     value = format_quantity(test.value, test.unit, decimals_for(test))
     upper = test.op in ("<=", "<")
     verb = "pass" if (test.value < test.threshold) == upper else "fail"
@@ -175,7 +175,7 @@ def to_decide(test: Test, seconds: float | None) -> str:
         seconds: That its check took; None: not known.
     """
     if not test.to_decide or test.to_decide_now is None:
-        return f"{test.n_to_decide:,}"
+        return f"n = {test.n_to_decide:,}"
     time = ""
     if seconds and test.to_decide in TIMED and test.times_to_decide is not None:
         time = f"; about {duration(seconds * test.times_to_decide)}"

@@ -56,7 +56,10 @@ def test_what_was_disturbed_alike_is_one_step_and_a_warning_of_the_same_cause_is
 def test_violations_of_one_check_are_one_step_with_their_numbers() -> None:
     found = steps(records.not_ready())
     said = {step.targets[0][1]: step for step in found.steps}
-    assert (said["calibration"].title, said["calibration"].text) == ("Lower ece", "Ece: 0.142, allowed at most 0.05.")
+    assert (said["calibration"].title, said["calibration"].text) == (
+        "Lower ece",
+        "Ece: 0.142, allowed at most 0.05. Its data are in doubt: settle contamination first.",
+    )
     assert said["slices"].text.startswith("Worst accuracy: 0.72, needed at least 0.85. Accuracy (dark): 0.72, needed")
     assert len(said["slices"].requirements) == 2
     assert said["slices"].why == records.DARK
@@ -75,8 +78,12 @@ def test_every_status_has_something_to_do() -> None:
 @pytest.mark.parametrize(
     ("needed", "title", "text"),
     [
-        (1_900, "Measure more for accuracy", "; about 1,900 would decide it, 840 were measured."),
-        (20_000, "Decide on accuracy", "; this is too close to the limit for more data to settle it."),
+        (1_900, "Measure more for accuracy", "; n of about 1,900 would decide it, n was 840."),
+        (
+            20_000,
+            "Decide on accuracy",
+            "; close to the limit: n of about 20,000 would decide it, n was 840.",
+        ),
         (None, "Settle accuracy", "."),
     ],
 )
@@ -169,7 +176,7 @@ def voided(*more: records.Case) -> Record:
 def test_what_voids_others_comes_first_and_names_them() -> None:
     slow = records.case("latency/p99", "p99 <= 1 ms", "FAIL", "So.", threshold=1.0, unit="ms", value=2.0)
     first, second = steps(voided(slow)).steps
-    assert (first.title, second.title) == ("Lower copies", "Lower p99")
+    assert (first.title, second.title) == ("Bring copies to 0 rows", "Lower p99")
     assert first.text == "Copies: 4 rows, must be 0 rows. Until then accuracy and recall can't be judged."
 
 
@@ -232,9 +239,10 @@ def test_page_summary_and_junit_have_the_same_steps_before_all_else() -> None:
     assert '<a href="#requirement-contamination-copies">contamination</a>' in source
     assert summary.index("### What to do") < summary.index("### Requirements")
     assert (
-        "1. **Lower copies** (contamination). Copies: 4 rows, must be 0 rows. Until then accuracy and recall" in summary
+        "1. **Bring copies to 0 rows** (contamination). Copies: 4 rows, must be 0 rows. Until then accuracy and recall"
+        in summary
     )
-    assert 'name="what to do 1" value="Lower copies. Copies: 4 rows, must be 0 rows.' in xml
+    assert 'name="what to do 1" value="Bring copies to 0 rows. Copies: 4 rows, must be 0 rows.' in xml
 
 
 def test_causes() -> None:
@@ -248,3 +256,33 @@ def test_causes() -> None:
     # The words of a reason without a cause are not looked into: two such reasons are one where they say the same.
     assert why("a server said 1") != why("a server said 2")
     assert why("a server said 1") == why("a server said 1")
+
+
+def test_the_smallest_remedy_that_helps_all_is_taken() -> None:
+    known: list[AnyRemedy] = [
+        RemoveRows(metrics=("accuracy", "recall"), dataset="test", rows=(1, 2), total=2),
+        RemoveRows(metrics=("accuracy",), dataset="test", rows=(1,), total=1),
+    ]
+    record = run((case("FAIL"),))
+    (check,) = record.checks
+    record = record.model_copy(update={"checks": (check.model_copy(update={"remedies": tuple(known)}),)})
+    assert steps(record).steps[0].title == "Take 1 row out of test"
+
+
+def test_a_count_says_of_what() -> None:
+    told = {"threshold": 0.0, "unit": "count", "value": 2.0, "n": 2, "exact": True, "first": "dark (21 rows)"}
+    dark = records.case("slices/small", "small == 0", "FAIL", "It is so.", **told)
+    (step,) = steps(run((dark,))).steps
+    assert (step.title, step.text) == ("Bring small to 0", "Small: 2, must be 0: dark (21 rows).")
+
+
+def test_data_in_doubt_come_before_the_model_that_fails_on_them() -> None:
+    found = steps(records.not_ready()).steps
+    of = [step.targets[0][1] for step in found]
+    assert of.index("contamination") < of.index("calibration")
+
+
+def test_most_of_a_dataset_is_replaced() -> None:
+    record = run((case("FAIL"),), remedies=(RemoveRows(metrics=("accuracy",), dataset="test", rows=(0, 1), total=700),))
+    assert steps(record).steps[0].title == "Replace test"
+    assert "700 of its 840 rows would have to go. Rows 0, 1" in steps(record).steps[0].text

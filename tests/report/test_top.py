@@ -7,7 +7,7 @@ import pytest
 from evalspec.evidence.record import PreviousRun, Record
 from evalspec.report import render
 from evalspec.report.requirements import requirement_rows
-from evalspec.report.top import Top, closest_call, top_of
+from evalspec.report.top import Top, closest_call, summary, top_of
 from tests.report import records
 
 
@@ -103,3 +103,10 @@ def test_an_older_record_tells_how_many_runs_there_were() -> None:
     record = records.not_ready().model_copy(update={"earlier_runs": 3, "earlier_of_subject": 1})
     assert top(record).since == ("3 runs before on this test set, 1 of them of this model.",)
     assert top(record.model_copy(update={"earlier_runs": 0})).since == ()
+
+
+def test_one_requirement_is_not_one_of_one() -> None:
+    record = records.every_status()
+    assert record.verdict is not None
+    rows = [row for row in requirement_rows(record, record.verdict) if row.blocking and row.badge.status == "FAIL"][:1]
+    assert summary(record.verdict, rows) == "The blocking requirement fails."

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import pickle
 import zipfile
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalspec.errors import InputError
+from evalspec.runtimes.transformers_model.folder import context_of
 from evalspec.starting.artifact import recognize
 from evalspec.starting.factories import factories
 from tests.starting.files import write_onnx
@@ -70,3 +72,26 @@ def test_only_files_that_do_nothing_else_are_taken_for_a_factory(tmp_path: Path)
     (tmp_path / "guarded.py").write_text(guarded)
     (tmp_path / "broken.py").write_text("class (")
     assert factories(tmp_path) == (["guarded:Third", "net:Net"], ["train:Other"])
+
+
+def test_a_folder_of_transformers_that_does_not_write_says_what_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    told = {"architectures": ["GPT2ForSequenceClassification"]}
+    (tmp_path / "config.json").write_text(json.dumps(told))
+    with pytest.raises(InputError, match=r"holds a GPT2ForSequenceClassification, .*; ask it in a function of Python"):
+        kind(tmp_path)
+
+
+def test_a_language_model_without_a_chat_template_goes_on_with_plain_text(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    (tmp_path / "config.json").write_text('{"architectures": ["GPT2LMHeadModel"], "n_positions": 32}')
+    assert recognize(tmp_path, "m", None).fields == {"api": "completions"}
+    assert context_of(tmp_path) == 32
+    (tmp_path / "tokenizer_config.json").write_text('{"chat_template": "{{ messages }}"}')
+    assert recognize(tmp_path, "m", None).fields == {}
+
+
+def test_a_program_names_the_entry_that_it_needs(tmp_path: Path) -> None:
+    (tmp_path / "score.py").write_text("def predict(arrays): ...")
+    with pytest.raises(InputError, match=r"is a program; write the entry by hand: `kind: python`.*score:NAME"):
+        kind(tmp_path / "score.py")

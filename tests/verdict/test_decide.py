@@ -91,7 +91,7 @@ def test_a_violation_is_not_ready() -> None:
 def test_neither_shown_is_undecided_and_prints_the_n_that_would_decide() -> None:
     verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=1900))))
     assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
-    assert "if 0.955 is the truth, 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
+    assert "if 0.955 is the truth, n = 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
 
 
 def test_what_would_decide_is_told_with_its_unit_and_its_time() -> None:
@@ -103,12 +103,12 @@ def test_what_would_decide_is_told_with_its_unit_and_its_time() -> None:
     said = decide(a_record(a_check(more).model_copy(update={"duration_s": 22.0}))).decisions[0].sentence
     assert "9,000 queries (3,671 now) would pass it" in said
     close = a_test(**UNDECIDED | {"n": 3671}, n_to_decide=101, to_decide="processes", to_decide_now=5)
-    assert "too close to the threshold" in decide(a_record(a_check(close))).decisions[0].sentence
+    assert "close to the threshold" in decide(a_record(a_check(close))).decisions[0].sentence
 
 
 def test_more_than_twenty_times_the_n_is_too_close() -> None:
     verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=20_001))))
-    assert "too close to the threshold" in verdict.decisions[0].sentence
+    assert "close to the threshold: only n = 20,001 would decide it" in verdict.decisions[0].sentence
 
 
 def test_pass_needs_the_bound_to_clear_the_threshold() -> None:
@@ -370,7 +370,7 @@ def test_run_until_green_is_visible() -> None:
 
 def test_runs_of_the_subject_are_told_apart() -> None:
     verdict = decide(a_record(a_check(a_test()), earlier_runs=3, earlier_of_subject=2))
-    assert verdict.weakened[0].startswith("decided 3 times before on this test set, 2 of them this subject: a READY")
+    assert verdict.weakened[0].startswith("decided 3 times before on this test set, 2 of them on this subject: a READY")
 
 
 def test_what_is_asked_less_than_before_weakens_the_verdict_and_blocks_nothing() -> None:

@@ -19,6 +19,9 @@ OF_TOKENIZER = (
 )  # fmt: skip
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 SAYS_CODE = (CONFIG, "tokenizer_config.json", "generation_config.json")
+OTHER_HEADS = ("Classification", "QuestionAnswering", "MaskedLM", "MultipleChoice", "Regression", "Detection")
+"""What the name of a class ends in or holds whose model does not go on with a text."""
+CONTEXTS = ("max_position_embeddings", "n_positions", "n_ctx")
 OF_VOCABULARY = ("model", "normalizer", "pre_tokenizer")
 MOST_JSON_BYTES = 1 << 28
 
@@ -70,6 +73,43 @@ def hidden_code(folder: Path, shown: str) -> str | None:
         if (folder / name).is_file() and "auto_map" in read_json(folder / name):
             return f"{shown!r} names code of its own (auto_map in {name}), which would run"
     return None
+
+
+def need_language_model(folder: Path, shown: str) -> None:
+    """Stop where the folder says that it holds another kind of model, which may load as this one all the same.
+
+    Raises:
+        InputError: It does.
+    """
+    named = read_json(folder / CONFIG).get("architectures")
+    classes = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    if classes and all(any(head in name for head in OTHER_HEADS) for name in classes):
+        raise InputError(
+            f"{shown!r} holds a {classes[0]}, and kind 'transformers' reads causal language models",
+            remedy="ask it in a function of Python (`kind: python`), or export it to ONNX",
+        )
+
+
+def has_chat_template(folder: Path) -> bool:
+    """The tokenizer says how messages become a text.
+
+    Raises:
+        InputError: A file is no JSON.
+    """
+    if _there(folder, TEMPLATES):
+        return True
+    told = folder / "tokenizer_config.json"
+    return told.is_file() and bool(read_json(told).get("chat_template"))
+
+
+def context_of(folder: Path) -> int | None:
+    """Tokens that the model says it can see; None: it does not say.
+
+    Raises:
+        InputError: The configuration is no JSON.
+    """
+    told = read_json(folder / CONFIG)
+    return next((told[name] for name in CONTEXTS if isinstance(told.get(name), int) and told[name] > 0), None)
 
 
 def read_json(path: Path) -> Mapping[str, Any]:

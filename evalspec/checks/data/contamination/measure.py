@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,20 +173,27 @@ def _file(check: Contamination) -> str:
 
 
 def _remedies(check: Contamination, compared: ContaminationResult) -> tuple[RemoveRows, ...]:
-    """Test rows to leave out, where any stands in training."""
-    metrics = tuple(dict.fromkeys(level.metric for level in compared.levels if level.metric in COPIES))
-    rows = np.flatnonzero(contaminated(compared.counting(*COPIES), len(compared.usable)) & compared.usable)
-    if not len(rows):
-        return ()
-    return (
-        RemoveRows(
-            metrics=metrics,
-            dataset=compared.test,
-            rows=tuple(int(row) for row in rows[:MOST_ROWS]),
-            total=len(rows),
-            also_in=tuple(compared.rows),
-            file=_file(check),
-        ),
+    """Test rows to leave out, for each set of requirements that they may violate together."""
+    found = tuple(dict.fromkeys(level.metric for level in compared.levels if level.metric in COPIES))
+    required = {one.metric for one in check.requirements}
+    # Rows that no requirement counts need not leave.
+    asked = [metric for metric in found if metric in required]
+    sets = [together for size in range(1, len(asked) + 1) for together in combinations(asked, size)] or [found]
+    remedies = (_remedy(check, compared, metrics) for metrics in sets)
+    return tuple(remedy for remedy in remedies if remedy.total)
+
+
+def _remedy(check: Contamination, compared: ContaminationResult, metrics: tuple[str, ...]) -> RemoveRows:
+    # A near duplicate counts the equal ones too.
+    counted = {*metrics, *(COPIES[:1] if COPIES[1] in metrics else ())}
+    rows = np.flatnonzero(contaminated(compared.counting(*counted), len(compared.usable)) & compared.usable)
+    return RemoveRows(
+        metrics=metrics,
+        dataset=compared.test,
+        rows=tuple(int(row) for row in rows[:MOST_ROWS]),
+        total=len(rows),
+        also_in=tuple(compared.rows),
+        file=_file(check),
     )
 
 

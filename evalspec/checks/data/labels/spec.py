@@ -121,7 +121,7 @@ class Labels(Check):
         ),
         Metric(
             TOO_SMALL, "count", "lower", "Slices taken from columns that have too few rows to count.", exact=True,
-            most=float(CELLS_MAX),
+            most=float(CELLS_MAX), label="slices with too few rows",
         ),
     )  # fmt: skip
 

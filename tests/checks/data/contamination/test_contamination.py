@@ -435,3 +435,25 @@ def test_values_that_are_written_otherwise_are_refused_and_not_taken_for_others(
 def test_values_that_are_known_as_equal_are_compared(train: pa.DataType, test: pa.DataType) -> None:
     tables = [pa.table({"opened": pa.array([None], kind)}) for kind in (train, test)]
     check_comparable(*tables, ["opened"], "train")
+
+
+def test_a_step_takes_out_the_rows_that_its_requirements_count_and_no_others(tmp_path: Path) -> None:
+    train, test = digits()
+    rng = np.random.default_rng(1)
+    test[:5] = train[:5]
+    test[5:50] = (train[5:50].astype(int) + rng.choice([-1, 1], (45, 64))).clip(0, 16).astype(np.uint8)
+    inputs = FakeInputs(
+        tmp_path, tables={"train": pictures(train), "test": pictures(test)}, labels={"train": "y", "test": "y"}
+    )
+
+    def counted(*require: str) -> dict[tuple[str, ...], int]:
+        check = Contamination.model_validate(
+            {"check": "contamination", "train": ["train"], "test": "test", "require": list(require)}
+        )
+        return {one.metrics: one.total for one in check.run(inputs).remedies if isinstance(one, RemoveRows)}
+
+    exact, near = "exact_duplicates == 0", "near_duplicates <= 0 %"
+    assert counted(exact) == {("exact_duplicates",): 5}
+    both = counted(exact, near)
+    assert both[("exact_duplicates",)] == 5
+    assert both[("near_duplicates",)] == both[("exact_duplicates", "near_duplicates")] > 5
