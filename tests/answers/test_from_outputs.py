@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evalspec.answers.classes import class_indices, label_text, read_classes, truth
 from evalspec.answers.file import joined
 from evalspec.answers.from_outputs import Mapped, map_outputs, resolve_outputs, sigmoid, softmax64
-from evalspec.errors import InputError
+from evalspec.errors import InputError, InvalidError
 from evalspec.language.parts import Access, OutputName
 
 ABC = ("a", "b", "c")
@@ -275,3 +275,11 @@ def test_one_logit_tells_both_classes_to_the_last_digit() -> None:
     assert found.probabilities is not None
     odds = np.log(found.probabilities[:, 1]) - np.log(found.probabilities[:, 0])
     assert odds == pytest.approx(scores[:, 0], rel=1e-12)
+
+
+def test_logits_that_are_probabilities_are_invalid_and_their_logarithms_are_not() -> None:
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), 100)
+    with pytest.raises(InvalidError, match="softmax would be applied twice"):
+        mapped("logits", shares.tolist(), ABC)
+    found = mapped("logits", np.log(shares).tolist(), ABC)
+    assert found.probabilities == pytest.approx(shares)
