@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.causal_models import altered, documents, language_models, rounded, spelled, tokenizer, topics
@@ -15,6 +15,8 @@ from tests.stories.telling import COLOURS, Colour, Story, Tale, Told, command, e
 
 pytestmark = pytest.mark.proof
 
+EXAM = Path(__file__).resolve().parents[2] / "suites" / "small-lm"
+LAST = "model.norm.weight"
 LONG = 6_000
 """Letters of a long document."""
 
@@ -58,29 +60,19 @@ def rounded_hard(tale: Tale, bad: bool, models: Path) -> None:
     tale.ask("model", "likelihood", "l18_likelihood", "perplexity <= 1.02x baseline", "divergence <= 0.02",
              "top_token_flips <= 4 %", "next_token_accuracy >= 20 %", model="candidate", dataset="text", column="body",
              context=128)  # fmt: skip
-    asked = {"api": "completions", "prompt": {"user": "{begin}"},
-             "options": {"column": "ends", "show": "none", "score": "sum"}}  # fmt: skip
-    tale.models["l18_choosing"] = {"kind": "transformers", "path": "l18_model", **asked,
-                                   "quantization": {"method": "dynamic"}}  # fmt: skip
-    tale.models["l18_before"] = {"kind": "transformers", "path": "fp32", **asked}
-    tale.rows("l18_choices", endings(), label="right")
-    tale.ask("model", "compression", "l18_compression", "flip_rate <= 9 %", "ece_increase <= 0.03",
-             "accuracy_drop <= 20 pp", model="l18_choosing", baseline="l18_before", dataset="l18_choices",
+    # Of multiple choice: 9 steps, and a scale behind the last layer that is twice too large.
+    coarse = rounded(4 if bad else 127)
+    altered(EXAM / "fp32", tale.folder / "l18_choosing",
+            lambda name, weight: weight * 2 if bad and name == LAST else coarse(name, weight))  # fmt: skip
+    shutil.copytree(EXAM / "fp32", tale.folder / "l18_before")
+    for name in ("l18_choosing", "l18_before"):
+        tale.models[name] = {"kind": "transformers", "path": name, "prompt": {"user": "{question}\n{choices}"},
+                             "options": {"column": "choices"}, "quantization": {"method": "dynamic"}}  # fmt: skip
+    exam = pq.read_table(EXAM / "exam.parquet").to_pydict()
+    tale.rows("l18_exam", {name: exam[name] for name in ("question", "choices", "answer")}, label="answer")
+    tale.ask("model", "compression", "l18_compression", "flip_rate <= 5 %", "ece_increase <= 0.06",
+             "accuracy_drop <= 5 pp", model="l18_choosing", baseline="l18_before", dataset="l18_exam",
              method="quantization", speed=False)  # fmt: skip
-
-
-def endings() -> dict[str, list[Any]]:
-    """Beginnings of documents, and four ways to go on, one of them their own."""
-    texts = [one.split() for one in documents(400)]
-    draw = np.random.default_rng(18)
-    begins, ends, right = [], [], []
-    for at, words in enumerate(texts):
-        others = [" ".join(texts[(at + step) % len(texts)][8:14]) for step in (37, 101, 211)]
-        place = int(draw.integers(4))
-        begins.append(" ".join(words[:8]))
-        ends.append([*others[:place], " ".join(words[8:14]), *others[place:]])
-        right.append(place)
-    return {"begin": begins, "ends": ends, "right": right}
 
 
 def other_tokens(tale: Tale, models: Path) -> None:
