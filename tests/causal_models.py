@@ -128,11 +128,12 @@ def positional(folder: Path, *, steps: int = 300) -> Path:
     torch.set_num_threads(1)
     torch.manual_seed(5)
     config = GPT2Config(
-        vocab_size=coder.get_vocab_size(), n_positions=16, n_embd=32, n_layer=2, n_head=2, bos_token_id=0,
-        eos_token_id=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        vocab_size=coder.get_vocab_size(), n_positions=16, n_embd=32, n_layer=1, n_head=2, bos_token_id=0,
+        eos_token_id=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, initializer_range=0.08,
     )  # fmt: skip
     model = GPT2LMHeadModel(config).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=steps)
     draw = np.random.default_rng(6)
     for _ in range(steps):
         words, right = spelled(draw, 128)
@@ -143,6 +144,7 @@ def positional(folder: Path, *, steps: int = 300) -> Path:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+        schedule.step()
     torch.set_num_threads(threads)
     model.eval().save_pretrained(folder)
     return folder

@@ -218,7 +218,7 @@ def _same_tokens(path: str, module: Any, coder: Any) -> None:
 
 
 def _integers(form: IntegerForm | None, module: Any) -> dict[str, Cell]:
-    """What of a model is integers."""
+    """Facts on a model of integers; none of another."""
     if form is None:
         return {}
     precision = precision_of(_weights(module))

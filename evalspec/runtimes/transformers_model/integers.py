@@ -192,6 +192,7 @@ def integer_layer(weight: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor 
             self.register_buffer("bias", None if bias is None else bias.float())
 
         def forward(self, given: torch.Tensor) -> torch.Tensor:
+            """The products of its rows, shape (..., m)."""
             rows = given.reshape(-1, given.shape[-1]).float()
             step = rows.abs().amax(dim=1, keepdim=True).clamp(min=LEAST) / MOST
             whole = (rows / step).round().to(torch.int8)
