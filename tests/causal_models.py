@@ -137,7 +137,7 @@ def positional(folder: Path, *, steps: int = 300) -> Path:
     draw = np.random.default_rng(6)
     for _ in range(steps):
         words, right = spelled(draw, 128)
-        rows = torch.tensor([coder.encode(word + answer).ids for word, answer in zip(words, right, strict=True)])
+        rows = torch.tensor([coder.encode(f"{word} {answer}").ids for word, answer in zip(words, right, strict=True)])
         wanted = rows.clone()
         wanted[:, :-1] = -100
         loss = model(input_ids=rows, labels=wanted).loss
