@@ -15,8 +15,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.selftest.holding import holds
-
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "suites" / "small-lm"
 ALL = {
@@ -101,7 +99,6 @@ def test_weights_of_8_bits_are_ready(tmp_path: Path) -> None:
     candidate = next(one for one in record["models"] if one["name"] == "candidate")
     assert candidate["precision_observed"] == "int8" and candidate["details"]["begins_twice"] is False
     assert candidate["details"]["products"] == "int8 by int8, summed as int32"
-    holds("small-lm/evalspec.yaml", tmp_path / "run")
 
 
 @pytest.mark.proof
