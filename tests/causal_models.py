@@ -109,6 +109,47 @@ def train(folder: Path, *, steps: int = STEPS, merges: int = 0) -> Path:
     return folder
 
 
+def spelled(draw: np.random.Generator, count: int) -> tuple[list[str], list[str]]:
+    """Words of four letters, and for each the letter A to D that its second letter stands for."""
+    letters = draw.integers(0, 20, (count, 4))
+    return ["".join(chr(101 + one) for one in row) + ":" for row in letters], ["ABCD"[row[1] % 4] for row in letters]
+
+
+def positional(folder: Path, *, steps: int = 300) -> Path:
+    """A model with learned positions that knows `spelled`: another begin token moves every place."""
+    import torch
+    from tokenizers import Tokenizer
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    folder.mkdir(parents=True)
+    tokenizer(folder)
+    coder = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(5)
+    config = GPT2Config(
+        vocab_size=coder.get_vocab_size(), n_positions=16, n_embd=32, n_layer=1, n_head=2, bos_token_id=0,
+        eos_token_id=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, initializer_range=0.08,
+    )  # fmt: skip
+    model = GPT2LMHeadModel(config).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=steps)
+    draw = np.random.default_rng(6)
+    for _ in range(steps):
+        words, right = spelled(draw, 128)
+        rows = torch.tensor([coder.encode(f"{word} {answer}").ids for word, answer in zip(words, right, strict=True)])
+        wanted = rows.clone()
+        wanted[:, :-1] = -100
+        loss = model(input_ids=rows, labels=wanted).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    torch.set_num_threads(threads)
+    model.eval().save_pretrained(folder)
+    return folder
+
+
 def altered(folder: Path, out: Path, change: Callable[[str, Any], Any]) -> Path:
     """A copy of a model with other weights: of each tensor by name."""
     from safetensors.torch import load_file, save_file
@@ -143,12 +184,13 @@ def copied(folder: Path, name: str) -> Path:
 
 
 def family(folder: Path) -> None:
-    """Write ``fp32``, copies ``fp16`` and ``int4``, ``begins_twice`` (another tokenizer) and ``other_tokens``."""
+    """Write ``fp32``, copies ``fp16`` and ``int4``, ``begins_twice``, ``other_tokens`` and ``positional``."""
     own = train(folder / "fp32")
     altered(own, folder / "fp16", halved)
     altered(own, folder / "int4", rounded(7))
     tokenizer(copied(own, "begins_twice"), begins=2)
     train(folder / "other_tokens", steps=80, merges=254)
+    positional(folder / "positional")
 
 
 def language_models(tmp_path_factory: pytest.TempPathFactory) -> Path:

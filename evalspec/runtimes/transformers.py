@@ -22,6 +22,7 @@ from evalspec.runtimes.guards.observe import precision_of
 from evalspec.runtimes.torch import DTYPES, device_of
 from evalspec.runtimes.transformers_model.folder import hidden_code, need_language_model, parts_of, vocabulary
 from evalspec.runtimes.transformers_model.generation_defaults import defaults, end_tokens
+from evalspec.runtimes.transformers_model.integers import SAID, IntegerForm, integer_form, load_integers
 
 if TYPE_CHECKING:
     from evalspec.evidence.frozen import Cell
@@ -37,7 +38,8 @@ class Transformers(PromptedModel):
     the times of its tokens are measured as those of a server that streams: one row after the other where it is timed,
     ``batch`` rows together for quality. The prompt goes through the tokenizer's own chat template; of what
     ``generation_config.json`` says only the tokens that end a text are used. Nothing is looked up on a hub. Weights
-    that are pickles, and folders that name code of their own (``auto_map``), need trust.
+    that are pickles, and folders that name code of their own (``auto_map``), need trust. Weights that are integers with
+    a scale for each row (``int-quantized`` of compressed-tensors) are multiplied as integers, on the CPU.
     """
 
     extra_name: ClassVar[str] = "transformers"
@@ -97,9 +99,14 @@ class Transformers(PromptedModel):
         folder = access.path(self.path)
         parts_of(folder, self.path)
         need_language_model(folder, self.path)
+        form = integer_form(folder, self.path)
+        if form is not None and self.device != "cpu":
+            raise InputError(
+                f"{self.path!r} has integer weights, which are multiplied on the CPU only", remedy="say device: cpu"
+            )
         os.environ["HF_HUB_OFFLINE"] = "1"
         import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoTokenizer
         from transformers.utils import logging
 
         from evalspec.runtimes.transformers_model.generation import Generator
@@ -114,13 +121,9 @@ class Transformers(PromptedModel):
         told = {"local_files_only": True, "trust_remote_code": access.trust}
         try:
             coder = AutoTokenizer.from_pretrained(str(folder), **told)
-            module = AutoModelForCausalLM.from_pretrained(
-                str(folder),
-                dtype="auto" if self.dtype is None else getattr(torch, DTYPES[self.dtype]),
-                attn_implementation=self.attention,
-                use_safetensors=None if access.trust else True,
-                **told,
-            )
+            module = _module(self, folder, form, access)
+        except InputError:
+            raise
         except Exception as error:
             raise InputError(
                 f"transformers can't load {self.path!r}: {type(error).__name__}: {first_line(error)}"
@@ -131,10 +134,10 @@ class Transformers(PromptedModel):
                 remedy="save it as tokenizer.json",
             )
         _same_tokens(self.path, module, coder)
-        module = module.eval().to(place)  # type: ignore[no-untyped-call]
+        module = module.eval().to(place)
         longest = getattr(module.config.get_text_config(), "max_position_embeddings", None)
         longest = longest if isinstance(longest, int) and longest > 0 else None
-        observed = _observed(self, module, coder, threads)
+        observed = _observed(self, module, coder, threads) | _integers(form, module)
         generator, prompt = None, self.with_examples(access).prompt
         if prompt is not None:
             first, twice = beginning(self.api, prompt, coder)
@@ -161,6 +164,29 @@ class Transformers(PromptedModel):
             prompt=prompt,
             generator=generator,
         )
+
+
+def _module(model: Transformers, folder: Path, form: IntegerForm | None, access: Access) -> Any:
+    """The model with its weights."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    told = {"local_files_only": True, "trust_remote_code": access.trust}
+    dtype = "auto" if model.dtype is None else getattr(torch, DTYPES[model.dtype])
+    if form is None:
+        return AutoModelForCausalLM.from_pretrained(
+            str(folder), dtype=dtype, attn_implementation=model.attention,
+            use_safetensors=None if access.trust else True, **told,
+        )  # fmt: skip
+    config = AutoConfig.from_pretrained(str(folder), **told)
+    kept = getattr(config, "dtype", None) or torch.float32
+    delattr(config, SAID)
+    module = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+        config, dtype=kept if dtype == "auto" else dtype, attn_implementation=model.attention,
+        trust_remote_code=access.trust,
+    )  # fmt: skip
+    load_integers(parts_of(folder, model.path)["weights"], module, form, model.path)
+    return module
 
 
 def _problem(model: Transformers) -> Problem | None:
@@ -193,17 +219,24 @@ def _same_tokens(path: str, module: Any, coder: Any) -> None:
         )
 
 
+def _integers(form: IntegerForm | None, module: Any) -> dict[str, Cell]:
+    """Facts on a model of integers; none of another."""
+    if form is None:
+        return {}
+    precision = precision_of(_weights(module))
+    return {
+        "products": "int8 by int8, summed as int32",
+        "bits_of_weights": form.bits,
+        "precision": form.precision if precision == "int8" else precision,
+    }
+
+
 def _observed(model: Transformers, module: Any, coder: Any, threads: int) -> dict[str, Cell]:
     import torch
     import transformers
 
-    counts: dict[str, int] = {}
-    for tensor in module.parameters():
-        if tensor.dim() >= WEIGHT_AXES:
-            name = str(tensor.dtype).removeprefix("torch.")
-            counts[name] = counts.get(name, 0) + tensor.numel()
     return {
-        "precision": precision_of(counts),
+        "precision": precision_of(_weights(module)),
         "device": model.device,
         "threads": threads,
         "framework": f"transformers {transformers.__version__}, torch {torch.__version__}",
@@ -213,3 +246,13 @@ def _observed(model: Transformers, module: Any, coder: Any, threads: int) -> dic
         "begin_token": coder.bos_token,
         "chat_template": coder.chat_template is not None,
     }
+
+
+def _weights(module: Any) -> dict[str, int]:
+    """Weights by number type."""
+    counts: dict[str, int] = {}
+    for tensor in module.parameters():
+        if tensor.dim() >= WEIGHT_AXES:
+            name = str(tensor.dtype).removeprefix("torch.")
+            counts[name] = counts.get(name, 0) + tensor.numel()
+    return counts

@@ -175,7 +175,8 @@ def miscounted(samples: Sequence[Samples]) -> str | None:
     among = f"{answers:,} answers" if answers == sent else f"{answers:,} answers that both count, of {sent:,} requests,"
     return Reason(
         f"the server counts other tokens than the tokenizer in {int(differ.sum()):,} of {among} "
-        f"({int(usage.sum()):,} tokens against {int(counted.sum()):,}), and at most {100 * DIFFERING:.0f} % may differ",
+        f"({int(usage.sum()):,} tokens against {int(counted.sum()):,}), and at most {100 * DIFFERING:.0f} % may "
+        "differ; name the tokenizer of the model that is served, or leave `tokenizer:` out",
         Cause.TOKEN_COUNTS,
     )
 

@@ -1,4 +1,4 @@
-"""Makes the suite of a small language model: data, a model trained in half a minute, and rounded copies of it.
+"""Makes the suite of a small language model: data, a model trained in under a minute, and copies of it in integers.
 
 ``python suites/small-lm/make_small_lm.py`` writes the files and their digests; ``--check`` compares.
 """
@@ -27,22 +27,33 @@ TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
     "{% if add_generation_prompt %}= {% endif %}"
 )
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-WORD = 4
+LETTERS = "EFGHIJKLMNOPQRSTUVWXYZ"
+WORD, SAY = 4, 2
+"""Letters of a word, and how many of them say something of its family."""
+OPTIONS = ("oak", "elm", "fir", "yew")
+"""Families of words."""
+LISTED = "\n".join(f"{letter}. {option}" for letter, option in zip("ABCD", OPTIONS, strict=True))
+"""Options as a prompt shows them."""
+SHARPNESS = 1.6
+"""Spread of what a letter says of a family, in log-odds."""
+WEIGHT = 8.0
+"""Of answers beside texts: most of their tokens follow from the first."""
 CONTEXT = 256
-STEPS, ROWS, LENGTH, LESSONS = 400, 16, 96, 32
-TEST_ROWS = 600
+WIDTH, LAYERS = 128, 2
+STEPS, ROWS, LENGTH, LESSONS = 420, 8, 96, 40
+EXAM_ROWS = 2000
 TRAIN_SHARE = 0.6
 SHORTEST, LONGEST = 160, 600
 """Letters of a document."""
-STEPS_OF_COPY = {"int8": 127, "int4": 7}
-"""Steps on either side of 0."""
+BITS_OF_COPY = {"int8": 8, "int4": 4}
+ONE_SCALE = "int4"
+"""The copy whose matrices have one scale each, that of their largest weight."""
 MODEL_FILES = (
     "config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
     "chat_template.jinja",
 )  # fmt: skip
-TABLES = ("lessons.parquet", "test.parquet", "learned.parquet", "text.parquet")
-FILES = (*TABLES, *(f"{model}/{name}" for model in ("fp32", *STEPS_OF_COPY) for name in MODEL_FILES))
+TABLES = ("lessons.parquet", "exam.parquet", "learned.parquet", "text.parquet")
+FILES = (*TABLES, *(f"{model}/{name}" for model in ("fp32", *BITS_OF_COPY) for name in MODEL_FILES))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,15 +96,24 @@ def documents(text: str) -> list[str]:
 
 
 def make_data(folder: Path) -> None:
-    """Writes words to repeat, and documents; nothing that is asked was learned."""
+    """Writes words with their families, and documents; nothing that is asked was learned."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(SEED)
-    numbers = rng.choice(len(LETTERS) ** WORD, TEST_ROWS + STEPS * LESSONS, replace=False)
-    words = ["".join(LETTERS[number // len(LETTERS) ** at % len(LETTERS)] for at in range(WORD)) for number in numbers]
-    for name, part in (("test", words[:TEST_ROWS]), ("lessons", words[TEST_ROWS:])):
-        table = pa.table({"id": range(len(part)), "question": [f"Say {word}." for word in part], "answer": part})
+    numbers = rng.choice(len(LETTERS) ** WORD, EXAM_ROWS + STEPS * LESSONS, replace=False)
+    spelled = numbers[:, None] // len(LETTERS) ** np.arange(WORD) % len(LETTERS)
+    says = rng.normal(0.0, SHARPNESS, (len(LETTERS), len(OPTIONS)))
+    # The family with the largest sum of what its letters say and of noise: drawn by softmax.
+    sums = says[spelled[:, :SAY]].sum(axis=1)
+    families = (sums + rng.gumbel(size=sums.shape)).argmax(axis=1)
+    words = ["".join(LETTERS[place] for place in row) for row in spelled]
+    for name, part in (("exam", slice(EXAM_ROWS)), ("lessons", slice(EXAM_ROWS, None))):
+        asked = words[part]
+        table = pa.table({
+            "id": range(len(asked)), "question": [f"Family of {word}?" for word in asked],
+            "choices": [list(OPTIONS)] * len(asked), "answer": ["ABCD"[one] for one in families[part]],
+        })  # fmt: skip
         pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
     text = topics()
     cut = int(TRAIN_SHARE * len(text))
@@ -129,7 +149,7 @@ def make_tokenizer(folder: Path) -> Any:
 
 
 def train(folder: Path) -> None:
-    """Trains a transformer of 100,000 weights on the reference and on words to repeat, each seen once."""
+    """Trains a transformer of 360,000 weights on the reference and on families of words, each word seen once."""
     import pyarrow.parquet as pq
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -140,16 +160,17 @@ def train(folder: Path) -> None:
     coder = make_tokenizer(out)
     text = topics()
     ids = np.array(coder.encode(text[: int(TRAIN_SHARE * len(text))], add_special_tokens=False).ids)
-    lessons = pq.read_table(folder / "lessons.parquet")
-    asked = [
-        ([0, *coder.encode(f"{question}\n= ", add_special_tokens=False).ids],
-         [*coder.encode(answer, add_special_tokens=False).ids, 1])
-        for question, answer in zip(lessons["question"].to_pylist(), lessons["answer"].to_pylist(), strict=True)
-    ]  # fmt: skip
+    lessons = pq.read_table(folder / "lessons.parquet").to_pylist()
+    asked = [coder.encode(f"{one['question']}\n{LISTED}\n= ", add_special_tokens=False).ids for one in lessons]
+    answers = ["ABCD".index(one["answer"]) for one in lessons]
+    said = [[0, *prompt, *coder.encode(f"{'ABCD'[answer]}. {OPTIONS[answer]}", add_special_tokens=False).ids, 1]
+            for prompt, answer in zip(asked, answers, strict=True)]  # fmt: skip
+    learned_from = len(asked[0]) + 1
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     config = LlamaConfig(
-        vocab_size=coder.get_vocab_size(), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+        vocab_size=coder.get_vocab_size(), hidden_size=WIDTH, intermediate_size=2 * WIDTH,
+        num_hidden_layers=LAYERS,
         num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=CONTEXT, tie_word_embeddings=True,
         bos_token_id=0, eos_token_id=1, pad_token_id=None,
     )  # fmt: skip
@@ -162,12 +183,11 @@ def train(folder: Path) -> None:
         # Half of the rows begin a text.
         rows[::2, 0] = 0
         read = torch.from_numpy(rows)
-        some = asked[step * LESSONS : (step + 1) * LESSONS]
-        said = torch.tensor([prompt + answer for prompt, answer in some])
-        wanted = said.clone()
+        told = torch.tensor(said[step * LESSONS : (step + 1) * LESSONS])
+        wanted = told.clone()
         # Only the answer is learned.
-        wanted[:, : len(some[0][0])] = -100
-        loss = model(input_ids=read, labels=read).loss + model(input_ids=said, labels=wanted).loss
+        wanted[:, :learned_from] = -100
+        loss = model(input_ids=read, labels=read).loss + WEIGHT * model(input_ids=told, labels=wanted).loss
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -176,24 +196,44 @@ def train(folder: Path) -> None:
 
 
 def make_copies(folder: Path) -> None:
-    """Rounds each row of each matrix to so many steps of its own size, kept as 32-bit floats."""
+    """Stores the matrices of all layers as integers with a scale for each row, as compressed-tensors does.
+
+    Weights of 4 bits stand in bytes, too: they are as large as those of 8.
+    """
     from safetensors.torch import load_file, save_file
 
-    for name, steps in STEPS_OF_COPY.items():
+    for name, bits in BITS_OF_COPY.items():
         out = folder / name
         shutil.rmtree(out, ignore_errors=True)
         shutil.copytree(folder / "fp32", out)
-        weights = load_file(out / "model.safetensors")
-        rounded = {key: rows_rounded(weight, steps) for key, weight in weights.items()}
-        save_file(rounded, out / "model.safetensors", metadata={"format": "pt"})
+        stored: dict[str, Any] = {}
+        for key, weight in load_file(out / "model.safetensors").items():
+            if weight.ndim < 2 or "embed" in key:
+                stored[key] = weight.contiguous()
+                continue
+            scale = weight.abs().amax(dim=1, keepdim=True) / (2 ** (bits - 1) - 1)
+            if name == ONE_SCALE:
+                scale = scale.amax().expand_as(scale).contiguous()
+            stored[key] = (weight / scale).round().char().contiguous()
+            stored[f"{key}_scale"] = scale.contiguous()
+        save_file(stored, out / "model.safetensors", metadata={"format": "pt"})
+        told = json.loads((out / "config.json").read_text())
+        (out / "config.json").write_text(json.dumps(told | {"quantization_config": form(bits)}, indent=2) + "\n")
 
 
-def rows_rounded(weight: Any, steps: int) -> Any:
-    """A matrix whose rows have ``steps`` values on either side of 0; vectors stay as they are."""
-    if weight.ndim < 2:
-        return weight.contiguous()
-    step = weight.abs().amax(dim=1, keepdim=True) / steps
-    return ((weight / step).round() * step).contiguous()
+def form(bits: int) -> dict[str, Any]:
+    """What a folder says of its integers: weights by row, what layers are given by token."""
+    integers = {"type": "int", "symmetric": True}
+    group = {
+        "targets": ["Linear"],
+        "weights": {**integers, "num_bits": bits, "strategy": "channel", "dynamic": False},
+        "input_activations": {**integers, "num_bits": 8, "strategy": "token", "dynamic": True},
+        "output_activations": None,
+    }
+    return {
+        "quant_method": "compressed-tensors", "format": "int-quantized", "quantization_status": "compressed",
+        "config_groups": {"group_0": group}, "ignore": ["lm_head"],
+    }  # fmt: skip
 
 
 def digest(path: Path) -> str:

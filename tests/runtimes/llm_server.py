@@ -22,7 +22,7 @@ MODES = (
     "none", "role", "role_with_word", "early", "fast", "error", "cut", "broken", "empty", "burst", "characters",
     "usage3", "no_usage", "length", "slow",
     "pairs", "split", "comments", "no_done", "reasoning", "tool", "whole", "401", "429", "500", "404", "html", "serial",
-    "cache", "prefix", "batching", "echo", "long", *(REFUSALS := {
+    "cache", "prefix", "warm", "fresh", "batching", "echo", "long", *(REFUSALS := {
         "context": {"message": "The prompt is too long for this model.", "code": "context_length_exceeded"},
         "slot": {"message": "the request exceeds the available context size, try increasing it", "code": 400,
                  "type": "exceed_context_size_error"},
@@ -121,7 +121,7 @@ class Script:
         with self.server.lock:
             known = prompt in self.server.known
             self.server.known.add(prompt)
-        if mode in ("cache", "prefix") and known:
+        if mode == "warm" or (mode in ("cache", "prefix") and known):
             return 1.0
         return self.server.first_ms * (4.0 if mode == "slow" else 1.0)
 
@@ -155,7 +155,7 @@ class Script:
             usage: dict[str, Any] = {"prompt_tokens": 7, "completion_tokens": total}
             if mode == "reasoning":
                 usage["completion_tokens_details"] = {"reasoning_tokens": total // 2}
-            if mode == "prefix":
+            if mode in ("prefix", "warm", "fresh"):
                 usage["prompt_tokens_details"] = {"cached_tokens": 7 if first < 2.0 else 0}
             yield at[-1], b"data: %b\n\n" % json.dumps({"choices": [], "usage": usage}).encode()
         if mode != "no_done":

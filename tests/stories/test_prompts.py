@@ -16,6 +16,8 @@ from tests.stories.telling import COLOURS, Colour, Tale, command
 pytestmark = pytest.mark.proof
 
 ROWS = 300
+LEAKED = 60
+"""Rows of a benchmark that a model has read."""
 
 
 def number(text: str) -> int:
@@ -136,10 +138,12 @@ def test_what_nobody_asks_for_is_said_before_the_run(
 
 
 def sent(body: dict[str, Any]) -> str:
-    """Knows the first rows of a benchmark by heart; goes on with the others in words of its own."""
+    """Knows the first rows of a benchmark by heart, text and answer; of the others it answers every second one."""
     text = body["prompt"] if "prompt" in body else body["messages"][-1]["content"]
     row = int(text.split()[0].removeprefix("w").split("x")[0])
-    known = body.get("model") == "knows" and row < 60
+    known = body.get("model") == "knows" and row < LEAKED
+    if text == benchmark(row):
+        return f"a{row}" if known or row % 2 else "none"
     return benchmark(row).removeprefix(text).strip() if known else " ".join(f"o{row}x{k}" for k in range(12))
 
 
@@ -178,8 +182,14 @@ def test_l15_a_question_among_its_own_examples(colour: Colour, server: Playing, 
 def test_l16_a_benchmark_that_the_model_knows_by_heart(colour: Colour, tmp_path: Path) -> None:
     with playing(first_ms=0.0, gap_ms=0.0, say=sent) as server:
         tale = Tale(tmp_path, "recited")
-        tale.rows("test", {"text": [benchmark(row) for row in range(ROWS)], "day": ["2026-05-01"] * ROWS})
-        tale.rows("train", {"text": [f"t{row} u{row} v{row}" for row in range(50)]})
+        columns = {"text": [benchmark(row) for row in range(ROWS)], "day": ["2026-05-01"] * ROWS,
+                   "truth": [f"a{row}" for row in range(ROWS)]}  # fmt: skip
+        tale.rows("test", columns, label="truth")
+        # A page about a question: 20 of its words in one piece, and other words around them.
+        pages = [" ".join(benchmark(row).split()[:20]) for row in range(LEAKED)] if colour == "red" else []
+        others = [" ".join(f"t{row}x{k}" for k in range(40)) for row in range(200)]
+        read = [f"{around} {page}" for around, page in zip(others, [*pages, *[""] * 200], strict=False)]
+        tale.rows("train", {"text": read})
         tale.models["candidate"] = {
             "kind": "http", "protocol": "openai", "url": server.url("fast"), "artifact": f"sha256:{'0' * 64}",
             "api": "completions", "model_name": "knows" if colour == "red" else "new", "prompt": {"user": "{text}"},
@@ -187,13 +197,22 @@ def test_l16_a_benchmark_that_the_model_knows_by_heart(colour: Colour, tmp_path:
         }  # fmt: skip
         tale.ask("data", "contamination", "recitation", "recited <= 5 %", train=["train"], test="test", column="text",
                  recite="candidate")  # fmt: skip
+        tale.ask("data", "contamination", "spans", "exact_duplicates == 0", "ngram_overlap <= 1 %",
+                 "clean_score_change <= 2 pp", train=["train"], test="test", column="text", predictions="candidate",
+                 metric="exact_match")  # fmt: skip
+        tale.ask("model", "quality", "right", "exact_match >= 40 %", dataset="test")
         tale.ask(
             "data", "saturation", "age", "after_cutoff >= 90 %", dataset="test", predictions="candidate", day="day"
         )
         done = tale.run()
     assert done.exit_code == (1 if colour == "red" else 0), done.output
     found = decided(tale)
-    assert {name: (one["status"], one["value"]) for name, one in found.items()} == (
-        {"recited": ("FAIL", pytest.approx(20.0)), "after_cutoff": ("FAIL", 0.0)} if colour == "red"
-        else {"recited": ("PASS", 0.0), "after_cutoff": ("PASS", 100.0)}
+    numbers = {name: (one["status"], one["value"]) for name, one in found.items()}
+    assert numbers == (
+        {"recited": ("FAIL", pytest.approx(20.0)), "after_cutoff": ("FAIL", 0.0), "exact_duplicates": ("PASS", 0),
+         "ngram_overlap": ("FAIL", pytest.approx(20.0)), "clean_score_change": ("FAIL", pytest.approx(10.0)),
+         "exact_match": ("INVALID", pytest.approx(0.6))} if colour == "red"
+        else {"recited": ("PASS", 0.0), "after_cutoff": ("PASS", 100.0), "exact_duplicates": ("PASS", 0),
+              "ngram_overlap": ("PASS", 0.0), "clean_score_change": ("PASS", 0.0),
+              "exact_match": ("PASS", pytest.approx(0.5))}
     )  # fmt: skip

@@ -15,17 +15,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.selftest.holding import holds
-
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "suites" / "small-lm"
 ALL = {
     "likelihood/perplexity vs baseline", "likelihood/bits_per_byte", "likelihood/divergence",
-    "likelihood/top_token_flips", "quality/exact_match", "quality/exact_match vs baseline", "answers/truncated",
-    "answers/empty", "contamination/exact_duplicates", "documents/exact_duplicates",
+    "likelihood/top_token_flips", "quality/accuracy", "quality/accuracy vs baseline", "calibration/ece",
+    "compression/flip_rate", "compression/ece_increase", "compression/accuracy_drop", "compression/size_ratio",
+    "answers/option_mass", "answers/truncated", "answers/empty", "contamination/exact_duplicates",
+    "documents/exact_duplicates",
 }  # fmt: skip
 TIMED = {"latency/ttft_p90", "latency/tpot_p90", "latency/user_rate_p10"}
-RED = {"likelihood/perplexity vs baseline", "likelihood/divergence", "likelihood/top_token_flips"}
+RED = {"likelihood/top_token_flips", "compression/flip_rate"}
 
 
 @pytest.fixture
@@ -36,30 +36,36 @@ def make_small_lm(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_files_have_their_digests_and_are_small(make_small_lm: ModuleType) -> None:
     assert make_small_lm.main(["--check"]) == 0
-    assert sum(path.stat().st_size for path in SUITE.rglob("*") if path.is_file()) < 2 * 2**20
+    assert sum(path.stat().st_size for path in SUITE.rglob("*") if path.is_file()) < 3 * 2**20
 
 
 def test_the_words_are_what_the_script_makes(make_small_lm: ModuleType, tmp_path: Path) -> None:
     make_small_lm.make_data(tmp_path)
-    for name in ("lessons.parquet", "test.parquet"):
+    for name in ("lessons.parquet", "exam.parquet"):
         assert pq.read_table(tmp_path / name).equals(pq.read_table(SUITE / name)), name
 
 
-def test_copies_are_the_model_rounded(make_small_lm: ModuleType, tmp_path: Path) -> None:
+def test_copies_are_the_model_in_integers(make_small_lm: ModuleType, tmp_path: Path) -> None:
     shutil.copytree(SUITE / "fp32", tmp_path / "fp32")
     make_small_lm.make_copies(tmp_path)
     for name in ("int8", "int4"):
-        made, kept = (folder / name / "model.safetensors" for folder in (tmp_path, SUITE))
-        assert made.read_bytes() == kept.read_bytes(), name
+        for file in ("model.safetensors", "config.json"):
+            assert (tmp_path / name / file).read_bytes() == (SUITE / name / file).read_bytes(), name
 
 
-def test_rows_have_as_many_values_as_their_bits_allow(make_small_lm: ModuleType) -> None:
+def test_weights_are_integers_of_their_bits(make_small_lm: ModuleType) -> None:
+    import torch
     from safetensors.torch import load_file
 
-    for name, steps in make_small_lm.STEPS_OF_COPY.items():
-        for weight in load_file(SUITE / name / "model.safetensors").values():
-            if weight.ndim == 2:
-                assert max(len(row.unique()) for row in weight) <= 2 * steps + 1
+    floats = load_file(SUITE / "fp32" / "model.safetensors")
+    for name, bits in make_small_lm.BITS_OF_COPY.items():
+        stored = load_file(SUITE / name / "model.safetensors")
+        whole = {key: one for key, one in stored.items() if one.dtype == torch.int8}
+        assert len(whole) == 14 and all(int(one.abs().max()) == 2 ** (bits - 1) - 1 for one in whole.values())
+        if name == "int8":
+            for key, one in whole.items():
+                scale = stored[f"{key}_scale"]
+                assert ((one * scale - floats[key]).abs() <= 0.5001 * scale).all(), key
 
 
 def run(name: str, folder: Path, suite: Path = SUITE) -> tuple[int, dict[str, Any]]:
@@ -88,21 +94,44 @@ def test_weights_of_8_bits_are_ready(tmp_path: Path) -> None:
     if {found[name] for name in TIMED} == {"PASS"}:
         assert (record["verdict"]["word"], code) == ("READY", 0)
     tests = {test["name"]: test for check in record["checks"] for test in check["tests"]}
-    # One word of four letters: the first token, and the last of four, came one after the other.
+    # A letter and a word: the first token, and the last of six, came one after the other.
     assert tests["latency/tpot_p90"]["value"] > 0 and tests["latency/ttft_p90"]["value"] > 0
     candidate = next(one for one in record["models"] if one["name"] == "candidate")
-    assert candidate["precision_observed"] == "fp32" and candidate["details"]["begins_twice"] is False
-    holds("small-lm/evalspec.yaml", tmp_path / "run")
+    assert candidate["precision_observed"] == "int8" and candidate["details"]["begins_twice"] is False
+    assert candidate["details"]["products"] == "int8 by int8, summed as int32"
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(600)
-def test_weights_of_4_bits_are_red_where_they_read_and_not_where_they_repeat(tmp_path: Path) -> None:
+def test_weights_of_4_bits_answer_as_well_and_otherwise(tmp_path: Path) -> None:
     code, record = run("flawed.yaml", tmp_path)
     assert (record["verdict"]["word"], code) == ("NOT READY", 1)
     assert {name: status for name, status in statuses(record).items() if status != "PASS"} == dict.fromkeys(RED, "FAIL")
     assert statuses(record).keys() == ALL
     assert not any("begin tokens" in line for check in record["checks"] for line in check["weakens"])
+    candidate = next(one for one in record["models"] if one["name"] == "candidate")
+    assert candidate["precision_observed"] == "int4"
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+def test_scales_that_are_twice_too_large_are_red(tmp_path: Path) -> None:
+    """As of a quantizer that counts 255 steps where its reader counts 127."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(SUITE, tmp_path / "suite")
+    path = tmp_path / "suite" / "int8" / "model.safetensors"
+    stored = load_file(path)
+    wrong = {name: one * 2 if name.endswith("_scale") else one for name, one in stored.items()}
+    save_file(wrong, path, metadata={"format": "pt"})
+    spec = tmp_path / "suite" / "flawed.yaml"
+    spec.write_text(spec.read_text().replace("int4", "int8"))
+    code, record = run("flawed.yaml", tmp_path, tmp_path / "suite")
+    assert code == 1
+    found = statuses(record)
+    red = {"likelihood/perplexity vs baseline", "likelihood/divergence", "likelihood/top_token_flips",
+           "compression/flip_rate"}  # fmt: skip
+    assert {name for name in red if found[name] != "FAIL"} == set()
 
 
 @pytest.mark.proof
