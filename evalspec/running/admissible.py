@@ -34,7 +34,7 @@ def admitted(test: Test, confidence: float) -> Test:
     if isinstance(test.withhold, NoEvidence) and test.missing is None and not shown_violated(test, confidence):
         test = test.model_copy(update={"missing": test.withhold})
     if isinstance(test.invalid, OnlyWorse) and _holds(test, confidence):
-        note = f"Holds in spite of a disturbance, which can only have made it worse: {test.invalid}."
+        note = f"Met in spite of a disturbance that can only have made it worse: {test.invalid}."
         return test.model_copy(update={"invalid": None, "notes": (*test.notes, note)})
     return test
 

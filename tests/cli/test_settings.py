@@ -87,9 +87,9 @@ def test_what_was_passed_stands_in_the_command(caller: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[tool]\nevalspec = 3\n", "tool.evalspec is no table"),
-        ("[tool.evalspec]\nallow-outside = 1\n", "allow-outside is no setting, or of another type"),
-        ('[tool.evalspec]\noutput = "a\\u0000"\n', "output is no setting, or of another type"),
+        ("[tool]\nevalspec = 3\n", "tool.evalspec is not a table"),
+        ("[tool.evalspec]\nallow-outside = 1\n", "allow-outside is not a setting, or has the wrong type"),
+        ('[tool.evalspec]\noutput = "a\\u0000"\n', "output is not a setting, or has the wrong type"),
         ("[tool.evalspec]\ntrust = true\n", "trust is no setting"),
         ("[tool.evalspec\n", "is no TOML"),
         ("[tool.evalspec]\na = " + "[" * 5000, "is no TOML"),

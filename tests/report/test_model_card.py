@@ -62,7 +62,7 @@ def test_the_hub_s_own_package_reads_it() -> None:
     assert (entry.value, entry.date, entry.verify_token) == (0.97, "2026-11-20T10:00:00Z", None)
     assert entry.notes == (
         "accuracy 0.97, n 1,000, at least 0.96, at most 0.98 (each at 95 %; Clopper-Pearson). Asked: accuracy >= 95 %: "
-        "PASS. Model abababababab, rows efefefefefef, stated to be those of owner/animals. evalspec 0: READY."
+        "PASS. Model abababababab, rows efefefefefef, declared to be those of owner/animals. evalspec 0: READY."
     )
     assert hub.eval_result_entries_to_yaml([entry]) == said
 
@@ -140,7 +140,7 @@ def test_a_benchmark_has_one_score() -> None:
     twice = (check(a_test()), check(a_test("again", "accuracy", value=0.5), id="again"))
     text = text_of(a_run(*twice))
     assert [one["value"] for one in yaml.safe_load(text)] == [0.97]
-    assert "again/accuracy: owner/animals has one score, and quality/accuracy is it." in text
+    assert "again/accuracy: owner/animals has one score, and that is quality/accuracy." in text
 
 
 def test_what_is_no_share_is_not_in_percent() -> None:

@@ -53,7 +53,7 @@ def test_other_answers_void_the_timing(tmp_path: Path) -> None:
     path, predicted = answers(tmp_path)
     result = guarded(CheckResult({}), [timed(predicted, 700, wrong=10)], {"candidate": path}, 0.95)
     assert result.invalid is not None
-    said = "while it was timed, candidate answered 10 of 700 rows otherwise than where quality is computed"
+    said = "while it was timed, candidate answered 10 of 700 rows differently from where quality is computed"
     assert result.invalid == f"{said}, and at most 0.5 % may differ"
 
 

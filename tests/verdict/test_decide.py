@@ -91,7 +91,7 @@ def test_a_violation_is_not_ready() -> None:
 def test_neither_shown_is_undecided_and_prints_the_n_that_would_decide() -> None:
     verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=1900))))
     assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
-    assert "if 0.955 is the truth, 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
+    assert "if the true value is 0.955, 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
 
 
 def test_what_would_decide_is_told_with_its_unit_and_its_time() -> None:
@@ -425,7 +425,7 @@ def test_rows_that_were_held_against_themselves_weaken_the_verdict() -> None:
     ]
     check = a_check(a_test()).model_copy(update={"datasets": ("test", "again", "field")})
     assert decide(a_record(check, datasets=tuple(rows))).weakened == (
-        "quality is of test and again, which hold the same rows",
+        "quality compares test and again, which have the same rows",
     )
     apart = check.model_copy(update={"datasets": ("test", "field")})
     assert decide(a_record(apart, datasets=tuple(rows))).weakened == ()
@@ -437,7 +437,7 @@ def test_a_model_that_is_its_own_baseline_weakens_the_verdict() -> None:
         update={"models": ("candidate", "baseline"), "baseline_models": ("baseline",)}
     )
     assert decide(a_record(check, models=tuple(alike))).weakened == (
-        "candidate and baseline are the same artifact, run alike: to be no worse than itself shows nothing",
+        "candidate and baseline are the same artifact, run in the same way: being no worse than itself shows nothing",
     )
     for change in ({"digest": "b2"}, {"digest": None}, {"precision": "int8"}, {"batch": 8}):
         other = alike[1].model_copy(update=change)
@@ -478,7 +478,7 @@ def test_what_the_spec_asks_less_of_stands_at_the_top() -> None:
         "decided at 90 % confidence: more than 1 in 20 may be wrong",
         "dataset test is only the rows where income > 60000, 367 of 3,000",
         "set on the command line: policy.confidence=0.9",
-        "the requirements are about several models (candidate, other), the subject is one of them",
+        "the requirements are about several models (candidate, other), and only one of them is the subject",
     )
 
 

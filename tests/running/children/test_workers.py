@@ -82,7 +82,7 @@ def test_a_file_of_predictions_knows_no_other_rows(tmp_path: Path) -> None:
     job = job_in(tmp_path)
     inputs = RunInputs(job, lambda *_: None, Workers(job))
     with pytest.raises(
-        NotRunError, match="read is a file of predictions: it can't be asked again, nor about other rows"
+        NotRunError, match="read is a file of predictions: it can't answer again, nor answer other rows"
     ):
         inputs.predict(inputs.table("test"), "test", "same", "read")
 

@@ -117,7 +117,7 @@ def test_only_what_the_machine_voided_is_measured_again(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "measured again: memory; all else is kept" in done.stderr
     assert "model: quality" not in done.stderr and "candidate on test" not in done.stderr
-    assert f"! memory was measured in 2 runs, and only the last one counts: before, {BUSY}" in done.stdout
+    assert f"! memory was measured in 2 runs, and only the last one counts; before that: {BUSY}" in done.stdout
     before, now = checks(folder / "first"), checks(folder / "second")
     assert now["quality"] == before["quality"]
     assert now["memory"]["tests"][0]["invalid"] is None and now["memory"]["attempts"] == [
@@ -139,7 +139,7 @@ def test_it_is_counted_however_often(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert [one["run"] for one in checks(folder / "third")["memory"]["attempts"]] == ["first", "second"]
     assert [one.run for one in read_record(folder / "third").continues] == ["first", "second"]
-    said = f"memory was measured in 3 runs, and only the last one counts: before, {BUSY}; the load generator was"
+    said = f"memory was measured in 3 runs, and only the last one counts; before that: {BUSY}; the load generator was"
     assert said in done.stdout
 
 
@@ -207,7 +207,7 @@ def test_evidence_that_was_changed_is_refused(folder: Path) -> None:
     (folder / "first" / "evidence" / "predictions-candidate-test.parquet").write_bytes(b"PAR1")
     done = again(folder)
     assert done.returncode == 2
-    assert "is gone, or is not what was written" in done.stderr
+    assert "is missing, or has changed since it was written" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--resume", "--draft"])
