@@ -20,7 +20,8 @@ def models_judged(record: Record) -> list[str]:
         return [f"no blocking requirement is about {CANDIDATE}, which the spec names: {others}"]
     if len(about) > 1:
         return [
-            f"the requirements are about several models ({', '.join(sorted(about))}), and only one of them is the subject"
+            f"the requirements are about several models ({', '.join(sorted(about))}), and only one of them is the "
+            "subject"
         ]
     if subject is not None and subject not in about:
         return [f"no blocking requirement is about {subject}, which is the subject: {others}"]
