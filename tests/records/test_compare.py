@@ -128,7 +128,7 @@ def test_timings_of_unlike_things_are_refused(tmp_path: Path, after: CheckRecord
 def test_a_threshold_that_moved_is_noticed(tmp_path: Path, threshold: float, way: str) -> None:
     sentence = f"accuracy >= {100 * threshold:g} %"
     found = both(tmp_path, [quality(960)], [quality(960, threshold=threshold, sentence=sentence)], spec_digest="1" * 64)
-    assert found.rows[0].notes == (f"asks `accuracy >= 95 %`, then `{sentence}`: {way}",)
+    assert found.rows[0].notes == (f"required `accuracy >= 95 %`, then `{sentence}`: {way}",)
     assert [(one.of, one.direction) for one in found.asked] == [("quality/accuracy", way)]
 
 

@@ -130,7 +130,7 @@ def test_a_run_is_not_gone_on_from_under_another_profile(run: Path) -> None:
     with pytest.raises(RecordError, match=r"the profile of .* has changed since the run in .*; start a new run"):
         again(run, plan(load(suite / "evalspec.yaml")))
     (suite / "team.yaml").write_text(TEAM + "# the same\n")
-    with pytest.raises(RecordError, match=r"nothing in .* had to be given up"):
+    with pytest.raises(RecordError, match=r"nothing in .* was lost to a busy machine"):
         again(run, plan(load(suite / "evalspec.yaml")))
 
 

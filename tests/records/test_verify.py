@@ -183,7 +183,7 @@ def test_a_run_in_another_precision_is_void_whatever_the_journal_says_of_it(base
 
     rewrite_journal(run, seen)
     (line,) = [line for line in verify(run).differs if line.startswith("status of quality: ")]
-    assert "model candidate is to compute in int8 and was seen to in fp32" in line
+    assert "model candidate should compute in int8 but computed in fp32" in line
 
 
 def rewrite_journal(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -399,9 +399,7 @@ def test_a_run_from_before_journals_held_records_is_verified_as_it_was(tmp_path:
     run = shutil.copytree(OLD, tmp_path / "run")
     found = verify(run, spec_folder=ROOT / "suites" / "predictions")
     assert found.differs == ()
-    assert any(
-        "the journal of this run holds no digest of record.json and of its pages" in one for one in found.skipped
-    )
+    assert any("the journal of this run has no digest of record.json and of its pages" in one for one in found.skipped)
     assert {"values of quality", "seed", "waivers"} <= set(found.same)
     # Such records don't have the unit that a requirement is written in.
     assert "quality/accuracy: " in "".join(found.otherwise) and "written_unit" in "".join(found.otherwise)

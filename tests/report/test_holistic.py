@@ -36,13 +36,13 @@ def cell(**statuses: Status) -> Together:
     ("statuses", "words"),
     [
         ({"system": "PASS", "model": "FAIL", "data": "PASS"}, "The system meets its requirements and the model fails."),
-        ({"system": "FAIL", "model": "PASS", "data": "PASS"}, "its answers are good, and come too late"),
+        ({"system": "FAIL", "model": "PASS", "data": "PASS"}, "its answers are good, but come too late"),
         ({"system": "PASS", "model": "PASS", "data": "FAIL"}, "The data fail"),
         ({"system": "FAIL", "model": "FAIL", "data": "PASS"}, "fixing one of them"),
-        ({"system": "PASS", "model": "PASS", "data": "PASS"}, "System, model and data hold together"),
+        ({"system": "PASS", "model": "PASS", "data": "PASS"}, "System, model and data meet their requirements"),
         (
             {"system": "PASS", "model": "INCONCLUSIVE", "data": "PASS"},
-            "Model: not every blocking requirement is decided",
+            "Model: some blocking requirements are not decided",
         ),
         ({"system": "PASS", "model": "PASS"}, "Data: nothing was required"),
     ],
@@ -76,7 +76,7 @@ def test_what_differs_is_named() -> None:
     assert by_name(found)["artifact"] == "not shown"
     precision = next(one for one in found.agreements if one.what == "precision")
     assert precision.by_dimension[0] == "fp32 (asked: int8)"
-    assert "claims about the one asked for are void" in precision.means
+    assert "claims about the requested one are void" in precision.means
 
 
 def test_a_dataset_that_no_data_check_looked_at_is_named() -> None:

@@ -70,7 +70,7 @@ def test_f4_of_several_that_go_on_with_a_run_one_does(tmp_path: Path) -> None:
     for _ in range(20):
         made, refused = together(4, lambda: find_unfinished(None, tmp_path, "spec", DIGEST))
         assert (len(made), len(refused)) == (1, 3)
-        assert all("still going on" in str(error) for error in refused)
+        assert all("still in progress" in str(error) for error in refused)
         made[0].let_go()
 
 

@@ -82,7 +82,7 @@ def test_the_way_to_a_server_is_found_where_the_server_tells_its_own_time() -> N
     found = cells(told)["machine", "I/O"]
     assert (found.state, found.finding) == ("found", "93 % of a query: transfer")
     silent = cells(shares(serialize=1.0, server=98.0, parse=1.0))["machine", "I/O"]
-    assert silent.state == "not measured" and "the server does not tell" in silent.finding
+    assert silent.state == "not measured" and "the server does not report" in silent.finding
 
 
 def test_a_fast_pipeline_is_not_to_blame() -> None:

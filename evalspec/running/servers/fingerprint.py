@@ -120,7 +120,7 @@ class ServerFingerprint:
             if count := different(read_answers(before), read_answers(self._file(name, "start"))):
                 raise RecordError(
                     f"the server of {name} answers {count} of {self._rows[name]} rows differently "
-                    "from {folder}; start a new run instead"
+                    f"from {folder}; start a new run instead"
                 )
 
     def go_on(self, folder: Path, plan: Plan, before: Mapping[str, Witnessed]) -> None:
