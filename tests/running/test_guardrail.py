@@ -46,7 +46,7 @@ def test_equal_answers_are_admissible(tmp_path: Path, batch: int) -> None:
     result = guarded(CheckResult({}), [timed(predicted, 700, batch=batch)], {"candidate": path}, 0.95)
     assert result.invalid is None
     said = "while it was timed, candidate answered as it did where quality is computed, on all "
-    assert result.notes[0].startswith(said) and "rows that were compared; a row was asked for" in result.notes[0]
+    assert result.notes[0].startswith(said) and "rows that were compared; each row was sent" in result.notes[0]
 
 
 def test_other_answers_void_the_timing(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_off_stands_in_the_report(tmp_path: Path) -> None:
     assert record.verdict is not None
     assert record.verdict.word == "READY"
     assert "no screens were run" in " ".join(record.verdict.weakened)
-    assert "o screen looked" in (folder / "report.html").read_text()
+    assert "o screens were run" in (folder / "report.html").read_text()
     assert "Nobody asked" not in (folder / "report.html").read_text()
 
 
