@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalspec.errors import EvalspecError
 from evalspec.evidence.record import CheckRecord
 from evalspec.imports import arrow_without_pandas
 from evalspec.language.defects import Defect
@@ -16,7 +18,7 @@ from evalspec.language.parts import BATCH_ROWS
 from evalspec.running.children.checking import check_on, check_record
 from evalspec.running.children.child import Handler
 from evalspec.running.children.inputs import RunInputs
-from evalspec.running.children.jobs import CheckJob, SpecParts
+from evalspec.running.children.jobs import CheckJob, SpecParts, predictions_key
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.tables import Tables
 from evalspec.running.journal.replay import Replay
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evalspec.language.likelihoods import TokenLikelihoods, Windows
+
+LATER = ("answers_again", "rows", "file", "likelihoods")
+"""Hooks of a defect whose work is seen only while the check runs."""
 
 Question = tuple[CheckJob, Path, Defect]
 """A check, the folder of its raw evidence, and what is planted."""
@@ -39,6 +44,7 @@ def packed(job: CheckJob, evidence: Path, defect: Defect) -> Message:
 def start(job: None) -> Handler:
     """The handler of this child."""
     arrow_without_pandas()
+    sound: dict[str, CheckRecord] = {}
 
     def handle(question: Message, progress: Progress) -> Message:
         # It comes from the process that started this one, over a socket that nobody else has.
@@ -48,7 +54,12 @@ def start(job: None) -> Handler:
     def planted(one: CheckJob, evidence: Path, defect: Defect) -> CheckRecord:
         timing = PlantedTimings(evidence, one.check.name, defect)
         inputs = PlantedInputs(one, timing, defect)
-        return check_record(one, check_on(one, inputs), [])
+        if one.check.name in sound and not inputs.touched:
+            return sound[one.check.name]
+        record = check_record(one, check_on(one, inputs), [])
+        if not inputs.touched:
+            sound[one.check.name] = record
+        return record
 
     return handle
 
@@ -59,10 +70,12 @@ class PlantedTimings(Replay):
     def __init__(self, evidence: Path, check: str, defect: Defect) -> None:
         """``evidence`` and ``check`` as of `Replay`."""
         super().__init__(evidence, check)
+        before = (*self._left, *self._probes)
         self._left = [defect.samples(one) for one in self._left]
         self._probes = [defect.probe(one) for one in self._probes]
         self.samples = tuple(self._left)
         self.probes = tuple(self._probes)
+        self.touched = any(one is not other for one, other in zip(before, (*self.samples, *self.probes), strict=True))
 
 
 class PlantedTables(Tables):
@@ -102,6 +115,26 @@ class PlantedInputs(RunInputs):
         """``timing`` with the same defect."""
         super().__init__(job, lambda *_: None, timing, tables=PlantedTables(job.parts, defect))
         self._defect = defect
+        self._planted_timing = timing
+
+    @cached_property
+    def touched(self) -> bool:
+        """False where the defect surely leaves all that the check reads as it is: its record is then the sound one."""
+        own, job = type(self._defect), self._job
+        if self._planted_timing.touched or any(getattr(own, one) is not getattr(Defect, one) for one in LATER):
+            return True
+        if any(self._defect.facts(name, facts) != facts for name, facts in job.model_facts.items()):
+            return True
+        if own.answers is Defect.answers:
+            return False
+        what, *place = self._defect.place
+        if what != "answers" or predictions_key(place[1], place[0]) not in job.predictions:
+            return True
+        try:
+            answers = super().predictions(place[1], place[0])
+            return self._defect.answers(answers, self) is not answers
+        except EvalspecError:
+            return True
 
     def file(self, path: str) -> Path:
         """A file that the check names, or a copy of it with the defect."""
@@ -123,6 +156,6 @@ class PlantedInputs(RunInputs):
         """Likelihoods that a language model gave in the run, changed."""
         return self._defect.likelihoods(super().token_likelihoods(texts, name, windows, model, beside=beside))
 
-    def model_facts(self, model: str | None = None) -> Cells:
-        """Facts of a model, changed."""
-        return self._defect.facts(model or self._job.check.model, super().model_facts(model))
+    def measured_facts(self, name: str) -> Cells:
+        """Measured facts of a model, changed; a declared one, such as a number of templates, is no evidence."""
+        return self._defect.facts(name, super().measured_facts(name))

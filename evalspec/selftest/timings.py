@@ -297,18 +297,26 @@ class OneMore(MoreOf):
         """Findings of processes: a fact or a series."""
         if probe.model != self.model:
             return probe
-        name = self._chosen((*probe.facts, *probe.series))
+        name = self._chosen((*_numbers(probe.facts), *probe.series))
+        if not name:
+            return probe
         facts = {**probe.facts, **self._more({name: probe.facts[name]})} if name in probe.facts else probe.facts
         series = {**probe.series, name: probe.series[name] * self.times} if name in probe.series else probe.series
         return replace(probe, facts=facts, series=series)
 
     def facts(self, model: str, facts: Cells) -> Cells:
         """Facts of the model."""
-        name = self._chosen(tuple(facts))
+        name = self._chosen(_numbers(facts))
         return {**facts, **self._more({name: facts[name]})} if model == self.model and name in facts else facts
 
     def _chosen(self, names: tuple[str, ...]) -> str:
         return sorted(names)[int(self.rank) - 1] if int(self.rank) <= len(names) else ""
+
+
+def _numbers(facts: Cells) -> tuple[str, ...]:
+    return tuple(
+        name for name, value in facts.items() if isinstance(value, int | float) and not isinstance(value, bool)
+    )
 
 
 @dataclass(frozen=True)

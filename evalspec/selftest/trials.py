@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,6 +20,9 @@ from evalspec.running.children.process import Child, Limits
 from evalspec.running.subjects import Children
 from evalspec.selftest.child import packed
 from evalspec.verdict.decide import by_own_evidence
+
+LEAST_S, LONGER = 60.0, 20.0
+"""A check with a defect may take as many seconds, or as many times as long as without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Trials:
         self._open = ExitStack()
         self._child: Child | None = None
         self._before = by_own_evidence(record)
+        self._took_s: dict[str, float] = {}
 
     def __enter__(self) -> Trials:
         return self
@@ -72,7 +77,9 @@ class Trials:
         if self._child is None or not self._child.alive:
             self._open.close()
             self._child = self._open.enter_context(self._children.start("evalspec.selftest.child", None, "selftest"))
-        answer = self._child.ask(packed(job, self._folder / "evidence", defect))
+        began = time.monotonic()
+        answer = self._child.ask(packed(job, self._folder / "evidence", defect), time_s=self._allowed_s(planned))
+        self._took_s.setdefault(planned.check.name, time.monotonic() - began)
         made = CheckRecord.model_validate(answer["record"]).model_copy(
             update={"models": planned.models, "datasets": planned.datasets}
         )
@@ -80,6 +87,12 @@ class Trials:
         status = by_own_evidence(self._record.model_copy(update={"checks": checks}))
         tests = {test.name: test for test in made.tests}
         return Trial(defect, tests, {name: status[name] for name in tests})
+
+    def _allowed_s(self, planned: PlannedCheck) -> float:
+        """Seconds that a check may take with a defect: many times what it took the first time, without one."""
+        first_s = self._took_s.get(planned.check.name)
+        limit_s = self._limits.time_s
+        return limit_s if first_s is None else min(limit_s, max(LEAST_S, LONGER * first_s))
 
     def red_elsewhere(self, planned: PlannedCheck, defect: Defect) -> frozenset[str]:
         """Requirements of other checks that go red for the same defect: those that read the same evidence."""

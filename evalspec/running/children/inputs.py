@@ -393,14 +393,18 @@ class RunInputs:
         """Known facts about a model."""
         name = model or self._job.check.model
         part = self._job.parts.models.get(name)
-        told = {
+        declared = {
             "served": part is not None and part.served, "elsewhere": part is not None and part.elsewhere,
             "always_new": part is not None and part.always_new, "samples": 1 if part is None else part.samples,
             "templates": 1 if part is None else part.templates, "orders": 1 if part is None else part.orders,
             "option_score": None if part is None else part.chooses,
             "trained_until": None if part is None else part.trained_until,
         }  # fmt: skip
-        return {**told, **self._job.model_facts.get(name, {})}
+        return {**declared, **self.measured_facts(name)}
+
+    def measured_facts(self, name: str) -> Cells:
+        """Those that the run measured or looked up itself, not those that the spec declares."""
+        return self._job.model_facts.get(name, {})
 
     def code(self, path: str, what: str) -> Path:
         """A file of code, where the caller allows code to run."""
