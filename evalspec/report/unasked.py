@@ -5,7 +5,7 @@ from __future__ import annotations
 from evalspec.evidence.record import Record
 from evalspec.evidence.screens import Suspicion
 
-TITLE = "Also found"
+TITLE = "Nobody asked, but"
 
 
 def suspicions(record: Record) -> tuple[Suspicion, ...]:

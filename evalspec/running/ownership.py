@@ -19,7 +19,7 @@ from evalspec.running.folders import INPUTS, claim, find_unfinished, new_folder
 from evalspec.running.journal.partial_rerun import profile_digest
 from evalspec.running.options import Options
 
-GONE = "is missing, or has changed since it was written"
+GONE = "is gone, or is not what was written"
 
 
 def claimed(plan: Plan, options: Options) -> Journal:

@@ -67,7 +67,7 @@ def case(folder: Path, sentence: str, rows: int = DOCUMENTS, **model: float) -> 
 
 
 def planted(sentence: str, what: str, **defect: float) -> Planted:
-    """One defect: a number of `language_model` that has changed."""
+    """One defect: a number of `language_model` that is another one."""
     return Planted(
         "likelihood",
         sentence.split()[0],
