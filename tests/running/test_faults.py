@@ -333,7 +333,10 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None
             break
         time.sleep(0.05)
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    try:
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
     assert running.returncode == 130, out + err
     assert "Traceback" not in out + err
     record = record_of(folder)
