@@ -64,6 +64,30 @@ class NothingAnswered(Defect):
         return replace(probe, series={**probe.series, "outcome": lost})
 
 
+@dataclass(frozen=True)
+class MoreLost(Defect):
+    """So many times as many queries come after a kill, and none of them is answered; the server is back when it was."""
+
+    model: str
+    times: float
+
+    def probe(self, probe: Probe) -> Probe:
+        """Findings of this model."""
+        import numpy as np
+
+        from evalspec.language.inputs import FAILED
+
+        if probe.model != self.model or "outcome" not in probe.series:
+            return probe
+        after = probe.series["end_s"] >= 0
+        places = np.repeat(np.arange(len(after)), np.where(after, int(self.times), 1))
+        series = {
+            name: values[places] if len(values) == len(after) else values for name, values in probe.series.items()
+        }
+        series["outcome"] = np.where(after[places], float(FAILED), series["outcome"])
+        return replace(probe, series=series)
+
+
 def kill_defects(model: str) -> Iterator[Defect]:
     """Defects of a server that is killed, mildest first of each kind."""
     for times in TIMES:
@@ -71,3 +95,5 @@ def kill_defects(model: str) -> Iterator[Defect]:
     for times in TIMES:
         yield LaterAnswer(f"{model} is healthy in time and answers {times:g} times as late", model, times)
     yield NothingAnswered(f"{model} answers nothing after a kill", model)
+    for times in TIMES[1:]:
+        yield MoreLost(f"{model} loses {times:g} times as many queries as come after a kill", model, times)
