@@ -127,11 +127,11 @@ class PlantedInputs(RunInputs):
             return True
         if own.answers is Defect.answers:
             return False
-        what, *place = self._defect.place
-        if what != "answers" or predictions_key(place[1], place[0]) not in job.predictions:
+        model, dataset = (*self._defect.place, "", "")[1:3]
+        if predictions_key(dataset, model) not in job.predictions:
             return True
         try:
-            answers = super().predictions(place[1], place[0])
+            answers = super().predictions(dataset, model)
             return self._defect.answers(answers, self) is not answers
         except EvalspecError:
             return True
