@@ -127,7 +127,7 @@ class PlantedInputs(RunInputs):
             return True
         if own.answers is Defect.answers:
             return False
-        model, dataset = (*self._defect.place, "", "")[1:3]
+        model, dataset = (*self._defect.place, "", "", "")[1:3]
         if predictions_key(dataset, model) not in job.predictions:
             return True
         try:
