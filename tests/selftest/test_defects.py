@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.checks.system.recovery.defects import LongerAway, NothingAnswered
+from evalspec.checks.system.recovery.defects import LongerAway, MoreLost
 from evalspec.language.defects import Defect, share_of
 from evalspec.selftest.answers import AllRight, ClassLost, SliceLost, TooSure, WrongAnswers
 from evalspec.selftest.rows import (
@@ -156,7 +156,7 @@ TURNS_RED: dict[tuple[str, str], Defect] = {
     ("cold_start", "first_token"): MoreOf("m", WHOSE, 10.0),
     ("recovery", "first_token"): LongerAway("l", WHOSE, 10.0),
     ("recovery", "time_to_healthy"): LongerAway("l", WHOSE, 10.0),
-    ("recovery", "lost_requests"): NothingAnswered("n", WHOSE),
+    ("recovery", "lost_requests"): MoreLost("n", WHOSE, 1.0),
 }
 
 

@@ -47,24 +47,6 @@ def _longer(probe: Probe, names: tuple[str, ...], times: float) -> Probe:
 
 
 @dataclass(frozen=True)
-class NothingAnswered(Defect):
-    """Nothing that comes after a kill is answered."""
-
-    model: str
-
-    def probe(self, probe: Probe) -> Probe:
-        """Findings of this model."""
-        import numpy as np
-
-        from evalspec.language.inputs import FAILED
-
-        if probe.model != self.model or "outcome" not in probe.series:
-            return probe
-        lost = np.where(probe.series["end_s"] >= 0, float(FAILED), probe.series["outcome"])
-        return replace(probe, series={**probe.series, "outcome": lost})
-
-
-@dataclass(frozen=True)
 class MoreLost(Defect):
     """So many times as many queries come after a kill, and none of them is answered; the server is back when it was."""
 
@@ -94,6 +76,6 @@ def kill_defects(model: str) -> Iterator[Defect]:
         yield LongerAway(f"{model} is away {times:g} times as long", model, times)
     for times in TIMES:
         yield LaterAnswer(f"{model} is healthy in time and answers {times:g} times as late", model, times)
-    yield NothingAnswered(f"{model} answers nothing after a kill", model)
+    yield MoreLost(f"{model} answers nothing after a kill", model, 1.0)
     for times in TIMES[1:]:
         yield MoreLost(f"{model} loses {times:g} times as many queries as come after a kill", model, times)
