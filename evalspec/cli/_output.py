@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 PIPE_CLOSED = 141
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Let code that the spec names run, and pickles be read.")]
-AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Let paths leave the spec's folder.")]
-Hub = Annotated[bool, typer.Option("--hub", help="Let data sets be looked up on their hub.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Run code that the spec names, and read pickles.")]
+AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow paths outside the spec's folder.")]
+Hub = Annotated[bool, typer.Option("--hub", help="Allow datasets to be fetched from their hub.")]
 AllowHost = Annotated[
-    list[str], typer.Option("--allow-host", metavar="NAME", help="Another machine that served models may be on.")
+    list[str], typer.Option("--allow-host", metavar="NAME", help="Allow served models on this other machine.")
 ]
 Env = Annotated[
-    list[str], typer.Option("--env", metavar="NAME", help="Let this variable of the environment be read as a secret.")
+    list[str], typer.Option("--env", metavar="NAME", help="Allow this environment variable to be read as a secret.")
 ]
 Overrides = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a field: calibration.bins=15, seed=3.")

@@ -31,7 +31,7 @@ def check_page(output: Path) -> None:
         SpecError: It does not end in ``.html``.
     """
     if output.suffix.lower() != SUFFIX:
-        raise SpecError(f"--output {output} is no page; name a file that ends in {SUFFIX}")
+        raise SpecError(f"--output {output} is not a page; name a file that ends in {SUFFIX}")
 
 
 def report_link(page: Path, run: Path) -> str:

@@ -74,8 +74,8 @@ def say_widened(widened: Iterable[str], defaults: Settings) -> None:
     if defaults.refused:
         options = ", ".join(f"--{name}" for name in defaults.refused)
         echo(
-            f"note: {defaults.file} lies in the spec's own folder, so what it says of {', '.join(defaults.refused)} is "
-            f"not taken; pass {options} if it is meant",
+            f"note: {defaults.file} lies in the spec's own folder, so its settings for {', '.join(defaults.refused)} "
+            f"are ignored; pass {options} if you mean them",
             err=True,
         )
 
@@ -91,7 +91,7 @@ def _table(path: Path) -> Mapping[str, Any] | None:
     try:
         tool = tomllib.loads(read_bounded(path, str(path), LARGEST_BYTES).decode("utf-8")).get("tool", {})
     except (ValueError, RecursionError) as error:
-        raise SpecError(Problem(f"{path} is no TOML: {error}")) from error
+        raise SpecError(Problem(f"{path} is not valid TOML: {error}")) from error
     except InputError as error:
         raise SpecError(error.problem) from error
     except OSError as error:
@@ -100,13 +100,13 @@ def _table(path: Path) -> Mapping[str, Any] | None:
         return None
     table = tool["evalspec"]
     if not isinstance(table, dict):
-        raise SpecError(Problem("tool.evalspec is no table", file=str(path), remedy="write [tool.evalspec]"))
+        raise SpecError(Problem("tool.evalspec is not a table", file=str(path), remedy="write [tool.evalspec]"))
     return table
 
 
 def _of(table: Mapping[str, Any], path: Path, spec_folder: Path | None) -> Settings:
     wrong = [
-        Problem(f"[tool.evalspec] {key} is no setting, or of another type", file=str(path), choices=tuple(KNOWN))
+        Problem(f"[tool.evalspec] {key} is not a setting, or has the wrong type", file=str(path), choices=tuple(KNOWN))
         for key, value in table.items()
         if key not in KNOWN
         or not isinstance(value, KNOWN[key])

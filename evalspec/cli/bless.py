@@ -12,8 +12,8 @@ from evalspec.cli._output import Json, echo, echo_json
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
-    name: Annotated[str, typer.Option("--as", metavar="NAME", help="What the baseline is called.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Set a baseline of this name anew.")] = False,
+    name: Annotated[str, typer.Option("--as", metavar="NAME", help="Name of the baseline.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a baseline of this name.")] = False,
     as_json: Json = False,
 ) -> None:
     """Set a run as a baseline: its record and answers, copied beside the spec to be committed."""

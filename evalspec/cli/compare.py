@@ -21,7 +21,8 @@ def command(
     first: Annotated[Path, typer.Argument(metavar="RUN_A", help="Folder of the earlier run.")],
     second: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the later run.")],
     ratio: Annotated[
-        float, typer.Option("--ratio", min=0.0, help="Percent by which a timing and its like must change to count.")
+        float,
+        typer.Option("--ratio", min=0.0, help="Percent by which timings, memory and energy must change to count."),
     ] = 3.0,
     points: Annotated[
         float, typer.Option("--points", min=0.0, help="Percentage points by which a fraction must change to count.")
@@ -76,7 +77,7 @@ def _lines(found: RunComparison) -> list[str]:
         lines += _row(row)
     lines += [flip_words(one) for one in found.flips]
     if found.asked_elsewhere:
-        lines += ["", "the later run asks differently:", *(f"  {words(one)}" for one in found.asked_elsewhere)]
+        lines += ["", "the later run requires something else:", *(f"  {words(one)}" for one in found.asked_elsewhere)]
     if found.differs:
         lines += ["", "also different between the runs:"]
         lines += [f"  {name}: {old}, then {new}" for name, old, new in found.differs]

@@ -25,7 +25,7 @@ def command(
     requirement: Annotated[
         list[str], typer.Option("--requirement", metavar="NAME", help="Show this requirement only.")
     ] = [],  # noqa: B006  # typer copies it
-    last: Annotated[int, typer.Option("--last", min=1, help="So many of the newest runs.")] = 30,
+    last: Annotated[int, typer.Option("--last", min=1, help="How many of the newest runs to show.")] = 30,
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE.html", help="Write a page with a chart of each requirement."),

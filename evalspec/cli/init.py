@@ -27,14 +27,15 @@ def command(  # noqa: PLR0913  # one parameter an option
         typer.Option(
             "--profile",
             metavar="NAME",
-            help="For this context, with suggested thresholds: real_time, cloud, edge, tiny, serverless, "
+            help="Start for this context, with suggested thresholds: real_time, cloud, edge, tiny, serverless, "
             "scientific_medical, interactive.",
         ),
     ] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", metavar="OLD", help="A model to compare with.")] = None,
-    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column with the truth.")] = None,
+    label: Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The label column.")] = None,
     factory: Annotated[
-        str | None, typer.Option("--factory", metavar="MODULE:CLASS", help="What a torch state dict belongs to.")
+        str | None,
+        typer.Option("--factory", metavar="MODULE:CLASS", help="The class that a torch state dict belongs to."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="PATH", help="The spec's file, or its folder.")
@@ -44,7 +45,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     ] = None,
     trust: Trust = False,
     allow_host: AllowHost = [],  # noqa: B006  # typer copies it
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that are there (DIR alone).")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files (DIR alone).")] = False,
     as_json: Json = False,
 ) -> None:
     """Write a spec to start from: commented; or from a model and its rows, ready to run."""

@@ -18,7 +18,9 @@ def command(
     attestation: Annotated[
         bool, typer.Option("--attestation", help="Print the verdict as an in-toto statement, to be signed.")
     ] = False,
-    monitoring: Annotated[bool, typer.Option("--monitoring", help="Print what production is watched against.")] = False,
+    monitoring: Annotated[
+        bool, typer.Option("--monitoring", help="Print the limits for monitoring in production.")
+    ] = False,
     model_card: Annotated[
         bool, typer.Option("--model-card", help="Print the scores for the model's page on the hub, as .eval_results.")
     ] = False,
@@ -40,7 +42,7 @@ def command(
     wanted = [name for name, asked in forms if asked]
     if len(wanted) > 1:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in wanted)
-        raise SpecError(f"{names} would be printed into one another; name one of them")
+        raise SpecError(f"{names} can't be printed together; name one of them")
     folder = folder_of(folder)
     record = read_decided(folder)
     if wanted:

@@ -43,21 +43,20 @@ if TYPE_CHECKING:
 def command(  # noqa: PLR0913  # one parameter an option
     specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Spec files.")],
     only: Annotated[
-        list[str], typer.Option("--only", metavar="NAME", help="Run this check or requirement only; never READY.")
+        list[str], typer.Option("--only", metavar="NAME", help="Run only this check or requirement; never READY.")
     ] = [],  # noqa: B006  # typer copies it
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the newest unfinished run of this spec.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the newest unfinished run of this spec.")] = False,
     remeasure: Annotated[
         Path | None,
         typer.Option(
             "--remeasure",
             metavar="RUN",
-            help="Keep what this run of the spec decided; measure again what a busy machine voided in it.",
+            help="Keep what this run decided; remeasure what a busy machine spoilt.",
         ),
     ] = None,
     draft: Annotated[
-        bool, typer.Option("--draft", help="A few rows and queries of everything, to see that it runs; never READY.")
+        bool,
+        typer.Option("--draft", help="Try everything on a few rows and queries, to see that it runs; never READY."),
     ] = False,
     fail_fast: Annotated[bool, typer.Option("--fail-fast", help="Stop at the first violation.")] = False,
     overrides: Overrides = [],  # noqa: B006  # typer copies it
@@ -72,10 +71,14 @@ def command(  # noqa: PLR0913  # one parameter an option
     hub: Hub = False,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each worker.")] = 1,
     time_limit: Annotated[
-        str | None, typer.Option("--time-limit", metavar="TIME", help="For each answer of a child: '30 min'.")
+        str | None,
+        typer.Option("--time-limit", metavar="TIME", help="Limit for each answer of a child process: '30 min'."),
     ] = None,
     memory_limit: Annotated[
-        str | None, typer.Option("--memory-limit", metavar="SIZE", help="Resident memory of each child: '4 GiB'.")
+        str | None,
+        typer.Option(
+            "--memory-limit", metavar="SIZE", help="Limit on the resident memory of each child process: '4 GiB'."
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -164,9 +167,9 @@ def _goes_alone(specs: list[Path], others: dict[str, bool]) -> None:
 
     given = next((option for option, passed in others.items() if passed), None)
     if given is not None:
-        raise SpecError(f"{given} and --remeasure don't go together; leave one out")
+        raise SpecError(f"{given} and --remeasure can't be combined; leave one out")
     if len(specs) > 1:
-        raise SpecError("--remeasure names a run of one spec, and there are several; name that one alone")
+        raise SpecError("--remeasure works on one spec, and several were named; name only that one")
 
 
 def _run_one(
@@ -192,7 +195,7 @@ def _run_one(
         write_reports(record, folder)
     except WriteError as error:
         raise WriteError(
-            f"{error}; record and journal are kept: `evalspec report {folder}` writes the pages"
+            f"{error}; the record and journal are kept; `evalspec report {folder}` writes the pages"
         ) from error
     if not as_json:
         _print(partial(_say, say(record, folder)), codes)

@@ -22,9 +22,9 @@ def command(
     attestation: Annotated[
         bool, typer.Option("--attestation", help="The schema of what `report --attestation` prints.")
     ] = False,
-    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it there.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="Write it to this file.")] = None,
     plugins: Annotated[
-        bool, typer.Option("--plugins/--no-plugins", help="With the checks and kinds of other distributions.")
+        bool, typer.Option("--plugins/--no-plugins", help="Include the checks and kinds of installed extensions.")
     ] = True,
     as_json: Json = False,
 ) -> None:
@@ -40,7 +40,7 @@ def command(
     }
     asked = [option for option, (wanted, _) in kinds.items() if wanted]
     if len(asked) > 1:
-        raise SpecError(Problem(f"{' and '.join(asked)} are several schemas", remedy="name one"))
+        raise SpecError(Problem(f"{' and '.join(asked)} are different schemas", remedy="name one"))
     text = schema.dump(kinds[asked[0]][1]() if asked else schema.spec_schema(discover(plugins=plugins)))
     if output is None:
         echo_text(text)

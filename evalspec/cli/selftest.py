@@ -94,6 +94,6 @@ def _say(found: tuple[RequirementOutcome, ...]) -> None:
                 echo(f"    {label}: {words}")
     counts = {answer: sum(one.answer == answer for one in found) for answer in ANSWERS}
     echo(
-        f"{counts['red']} went red alone, {counts['implied']} with others, {counts['excused']} could not be shown, "
-        f"{counts['green']} stayed green"
+        f"{counts['red']} went red alone, {counts['implied']} with others, {counts['excused']} could "
+        f"not be shown, {counts['green']} stayed green"
     )

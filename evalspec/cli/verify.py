@@ -23,7 +23,7 @@ def command(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Folder of the spec, where it or the run was moved: its data are read from there.",
+            help="Folder of the spec, if it or the run was moved; the data are read from there.",
         ),
     ] = None,
     allow_outside: AllowOutside = False,
@@ -41,7 +41,7 @@ def command(
         if found.versions is not None:
             echo(f"another version: {found.versions}")
         kinds = (
-            ("differs", found.differs), ("recomputed otherwise", found.otherwise), ("not recomputed", found.skipped),
+            ("differs", found.differs), ("recomputed differently", found.otherwise), ("not recomputed", found.skipped),
             ("same", found.same),
         )  # fmt: skip
         for kind, lines in kinds:

@@ -29,7 +29,7 @@ class Without(Frozen):
     @property
     def ended(self) -> str:
         """The line for the top of the report once it no longer holds."""
-        return f"the setting aside of profile/{self.of} ended on {self.expires} and no longer holds"
+        return f"the setting aside of profile/{self.of} ended on {self.expires} and no longer applies"
 
 
 class RequestedItem(Frozen):

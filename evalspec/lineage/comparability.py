@@ -154,8 +154,8 @@ def asked_unlike(record: Record) -> tuple[str, ...]:
             ]
             if differ:
                 lines.append(
-                    f"{check.id}: {own} and {other} have not the same {' and '.join(differ)}: what lies between them "
-                    "is not the model's alone"
+                    f"{check.id}: {own} and {other} differ in {' and '.join(differ)}, so a difference between "
+                    "them is not due to the model alone"
                 )
     return tuple(lines)
 

@@ -110,7 +110,7 @@ def weaker(differences: Sequence[AskedOtherwise]) -> list[str]:
     lines = [words(one) for one in told[:SHOWN]]
     if len(told) > SHOWN:
         runs = and_list(list(dict.fromkeys(one.run for one in told[SHOWN:])))
-        lines.append(f"{len(told) - SHOWN:,} more is asked otherwise than in run {runs}; the record has all")
+        lines.append(f"{len(told) - SHOWN:,} more differ from run {runs}; the record lists all")
     return lines
 
 

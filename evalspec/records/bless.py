@@ -25,7 +25,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
 
     Args:
         run: Folder of the run.
-        name: What the baseline is called.
+        name: Name of the baseline.
         replace: Where there is one of this name already.
 
     Returns:
@@ -41,7 +41,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
         raise RecordError(f"{name!r} is no name for a baseline; use small letters, digits, and . _ - between them")
     if record.draft or record.interrupted or record.only:
         what = "a draft" if record.draft else "interrupted" if record.interrupted else "a part of its spec (`--only`)"
-        raise RecordError(f"{run} is {what}, so it holds nothing against another run; bless a whole one")
+        raise RecordError(f"{run} is {what}, so no run can be compared with it; bless a whole run")
     check_decided(record, run)
     check_as_written(run)
     place = (run / record.spec_file).resolve().parent
@@ -56,7 +56,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
             )
     target = place / BASELINES / name
     if target.exists() and not replace:
-        raise RecordError(f"there is a baseline {name} already, in {target}; pass --replace to set it anew")
+        raise RecordError(f"there is a baseline {name} already, in {target}; pass --replace to overwrite it")
     kept = [PROFILE_FILE] if (run / PROFILE_FILE).is_file() else []
     _write(run, target, ["record.json", "spec.yaml", *kept, *(file.path for file in record.predictions)], record)
     return target, record

@@ -48,7 +48,7 @@ class Smallest:
     points: float = 0.005
 
 
-NO_SPEC = "there is no spec to be read beside one of the records, so that settings of checks are not compared"
+NO_SPEC = "one of the records has no readable spec beside it, so the settings of checks are not compared"
 
 
 def compare(
@@ -144,12 +144,12 @@ class _View:
         statuses = _status(self.before, name), _status(self.after, name)
         if old is None or new is None:
             which, there = ("earlier", new) if old is None else ("later", old)
-            why = f"the {which} run does not ask for it"
+            why = f"the {which} run does not require it"
             return RequirementChange(name, "not comparable", *statuses, change=why, sentence=_sentence(there))
         why, plain, notes = self._unlike(old, new)
         (_, ours), (check, theirs) = old, new
         if (way := moved(ours, theirs)) is not None:
-            notes = (*notes, f"asks {as_asked(ours)}, then {as_asked(theirs)}: {way}")
+            notes = (*notes, f"required {as_asked(ours)}, then {as_asked(theirs)}: {way}")
         runs = ("earlier", self.before), ("later", self.after)
         notes += tuple(f"waived in the {which} run" for which, one in runs if _waived(one, name))
         row = RequirementChange(name, "not comparable", *statuses, notes=notes, sentence=theirs.sentence)
@@ -224,7 +224,7 @@ class _View:
         found = Change(other / one if ratio else other - one, None, None, is_ratio=ratio)
         said = _shown(found.value, theirs, ratio=ratio)
         if ours.in_this_run or theirs.in_this_run:
-            return "changed", f"{said}; seen once in each run, so nothing shows that it would come again"
+            return "changed", f"{said}; seen once in each run, so it may not be repeatable"
         if theirs.op == "==" or self._is_small(found):
             return "changed", said
         return ("improvement" if (other > one) == (theirs.op in (">=", ">")) else "regression"), said

@@ -74,7 +74,7 @@ def _one(dataset: str, model: str, paths: list[Path], folder: Path, digest: str,
 
     old, new = (read_answers(path) for path in paths)
     if old.n != new.n or old.task != new.task:
-        return Flips(dataset, model, 0, 0, None, None, "the answers are of other rows or of another kind")
+        return Flips(dataset, model, 0, 0, None, None, "the answers are about different rows or of a different kind")
     one, other = compared_numbers(old), compared_numbers(new)
     if old.task == "classes" and old.classes is not None and new.classes is not None:
         one, other = (np.asarray(found.classes, dtype=object)[found.predicted] for found in (old, new))
@@ -83,7 +83,9 @@ def _one(dataset: str, model: str, paths: list[Path], folder: Path, digest: str,
         differ = one != other if compared_exactly(old) else ~np.isclose(one, other, rtol=1e-6, atol=1e-9)
     changed = int(np.count_nonzero(differ))
     if old.task != "classes":
-        return Flips(dataset, model, old.n, changed, None, None, "only classes are right or wrong row by row")
+        return Flips(
+            dataset, model, old.n, changed, None, None, "only answers that are classes are right or wrong row by row"
+        )
     try:
         truth, clusters = _truth(dataset, folder, digest, new, access)
     except EvalspecError as error:

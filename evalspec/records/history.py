@@ -104,7 +104,7 @@ def spec_name(path: Path) -> str:
     """
     name = read_file(path, str(path))[1].find(["name"])
     if name is None or not isinstance(name.content, str):
-        raise SpecError(f"{path} has no `name:`, so it is no spec; name a spec, a run, or a folder of runs")
+        raise SpecError(f"{path} has no `name:`, so it is not a spec; name a spec, a run, or a folder of runs")
     return name.content
 
 

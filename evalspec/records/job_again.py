@@ -78,4 +78,4 @@ def _day(record: Record) -> date:
     try:
         return date.fromisoformat(record.started[:10])
     except ValueError as error:
-        raise RecordError(f"the record says that it began at {record.started!r}, which is no time") from error
+        raise RecordError(f"the record says that it began at {record.started!r}, which is not a time") from error

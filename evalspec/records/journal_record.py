@@ -72,7 +72,7 @@ def journaled(folder: Path) -> JournaledRecord:
     events = journal.read()
     if not events:
         return JournaledRecord(
-            skipped=f"what only the journal of a run tells, such as its times: {JOURNAL} is not there"
+            skipped=f"what only the journal of a run says, such as its times: {JOURNAL} is not there"
         )
     pages = next((event for event in reversed(events) if event["event"] == "pages"), None)
     last = next((index for index in reversed(range(len(events))) if events[index]["event"] in ENDS), len(events))
@@ -95,8 +95,8 @@ def journaled(folder: Path) -> JournaledRecord:
         kept,
         {"started": start.get("time"), "draft": start.get("draft"), "checks": list(checks.values())},
         broken=broken,
-        skipped="environment, counts of earlier runs and whatever else no line of its journal tells: the journal of "
-        "this run holds no digest of record.json and of its pages",
+        skipped="the environment, the counts of earlier runs and whatever else its journal does not state: the "
+        "journal of this run has no digest of record.json and of its pages",
     )
 
 

@@ -79,7 +79,11 @@ def check_decided(record: Record, folder: Path) -> None:
     if stated.rule == again.rule and _outcome(stated) != _outcome(again):
         differs = sorted({name for name, _ in set(_outcome(stated)) ^ set(_outcome(again))})
         made = record.evalspec
-        by = "" if made == __version__ else f", or evalspec {made}, which made it, decided otherwise than {__version__}"
+        by = (
+            ""
+            if made == __version__
+            else f", or evalspec {made}, which made it, decided differently from {__version__}"
+        )
         raise RecordError(
             f"the record in {folder} was changed{by}: its tests do not give its verdict ({', '.join(differs[:5])}); "
             "evalspec verify says where"
@@ -192,7 +196,7 @@ def _steps(record: Record, verdict: Verdict, folder: Path) -> Iterator[str]:
 def _unasked(record: Record) -> Iterator[str]:
     """Suspicions of the screens, each with the requirement that would decide it."""
     for one in () if record.screens is None else record.screens.suspicions:
-        yield f"  Nobody asked, but {one.sentence}"
+        yield f"  Also found: {one.sentence}"
         yield from (f"      {line}" for line in one.suggestion.splitlines())
 
 

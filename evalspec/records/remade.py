@@ -86,9 +86,9 @@ def _files(base: Record, folder: Path, remade: Remade) -> set[str]:
     for file in files:
         path = folder / file.path
         if not path.is_file():
-            remade.differs.append(f"{file.path}: the record names it and it is not there")
+            remade.differs.append(f"{file.path}: the record names it, but it is missing")
         elif sha256_of(path) != file.digest:
-            remade.differs.append(f"{file.path}: its bytes are not those that were written")
+            remade.differs.append(f"{file.path}: its content differs from what was written")
         else:
             remade.same.append(f"digest of {file.path}")
             continue
@@ -120,7 +120,7 @@ def _of_the_spec(base: Record, planned: Plan, remade: Remade) -> None:
     remade.add("seed", spec.seed)
     remade.add("family", planned.family, kind="rules")
     remade.add("family of warnings", planned.family_warn, "family_warn", kind="rules")
-    remade.add("requirements that claim the same", planned.same, "same", kind="rules")
+    remade.add("requirements that make the same claim", planned.same, "same", kind="rules")
     for what in ("policy", "waivers", "claims", "rollback", "profile"):
         remade.add(what, getattr(spec, what))
     remade.add("names of the models", tuple(spec.models), "models_named", kind="facts")
@@ -233,7 +233,7 @@ class _Again:
         if screens is None:
             return
         if screens.blind or self.changed or self.damaged:
-            why = "not all of them could look" if screens.blind else "not all that they looked at is as it was"
+            why = "not all of them could be run" if screens.blind else "some of what they examined has changed"
             self.remade.skipped.append(f"screens: {why}")
             return
         base, timings = self.base, self.folder / "evidence"
@@ -330,8 +330,8 @@ class _Again:
             kind: Kind = "rules" if name in BY_RULES else "values"
             self.remade.add(f"{what} of {before.id}", value[name], *place, name, kind=kind)
         aside = {*NOT_AGAIN, *GROUPS}
-        self.remade.add_fields(f"words of {before.id}", again, set(value) - {*WORDS}, *place, kind="rules")
-        self.remade.add_fields(f"all else of {before.id}", again, aside | {*WORDS}, *place, kind="facts")
+        self.remade.add_fields(f"wording of {before.id}", again, set(value) - {*WORDS}, *place, kind="rules")
+        self.remade.add_fields(f"the rest of {before.id}", again, aside | {*WORDS}, *place, kind="facts")
 
 
 def _status_and_reason(check: Any) -> list[Any]:

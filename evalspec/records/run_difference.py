@@ -14,14 +14,14 @@ def run_notes(before: Record, after: Record) -> Iterator[str]:
     if before.spec != after.spec:
         yield f"they are runs of two specs: {before.spec}, then {after.spec}"
     if before.started > after.started:
-        yield f"what is called the later run was made before the earlier one: {after.started}, and {before.started}"
+        yield f"the runs are in the wrong order: the first was made at {after.started}, the second at {before.started}"
     for which, one in (("earlier", before), ("later", after)):
         if one.draft:
             yield f"the {which} run is a draft, and a draft decides nothing"
         if one.interrupted:
             yield f"the {which} run was interrupted"
         if one.only:
-            yield f"of the {which} run only a part was run: {', '.join(one.only)}"
+            yield f"only a part of the {which} run was run: {', '.join(one.only)}"
 
 
 def differences(before: Record, after: Record) -> tuple[tuple[str, str, str], ...]:

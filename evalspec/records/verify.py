@@ -138,8 +138,8 @@ def _versions(record: Record) -> str | None:
         return None
     return (
         f"the record was made by evalspec {record.evalspec} with rule {rule}, and this is evalspec {__version__} with "
-        f"rule {RULE_VERSION}: its words, and what follows from rules, may differ because of that, values may not; "
-        f"evalspec {record.evalspec} can tell"
+        f"rule {RULE_VERSION}: its wording, and what follows from rules, may differ because of that, but values may "
+        f"not; evalspec {record.evalspec} can check it"
     )
 
 
@@ -205,9 +205,9 @@ def _files(folder: Path, journal: JournaledRecord, findings: DifferenceList) -> 
     for name, digest in journal.digests.items():
         path = folder / name
         if not path.is_file():
-            findings.differs.append(f"{name}: the run wrote it and it is not there")
+            findings.differs.append(f"{name}: the run wrote it, but it is missing")
         elif sha256_of(path) != digest:
-            findings.differs.append(f"{name}: its bytes are not those that the run wrote")
+            findings.differs.append(f"{name}: its content differs from what the run wrote")
         else:
             findings.same.append(f"bytes of {name}")
 
@@ -231,15 +231,17 @@ def _pages(folder: Path, record: Record, journal: JournaledRecord, findings: Dif
             continue
         found = path.read_bytes()
         if name in noted and hashlib.sha256(found).hexdigest() != noted[name]:
-            findings.differs.append(f"{name}: its bytes are not those that were written")
+            findings.differs.append(f"{name}: its content differs from what was written")
         elif found == made[name].encode():
             findings.same.append(name)
         elif not journal.whole:
             findings.skipped.append(
-                f"{name}: it is not what evalspec {__version__} makes of the record, and the journal of this run "
-                "holds no digest of it"
+                f"{name}: it is not what evalspec {__version__} makes from the record, and the journal "
+                "of this run has no digest of it"
             )
         elif by != __version__:
-            findings.otherwise.append(f"{name}: evalspec {__version__} makes another one of the record than {by} did")
+            findings.otherwise.append(
+                f"{name}: evalspec {__version__} makes a different one from the record than {by} did"
+            )
         else:
-            findings.differs.append(f"{name}: it is not what the record gives")
+            findings.differs.append(f"{name}: it does not match the record")

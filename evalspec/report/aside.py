@@ -35,7 +35,7 @@ def asides(record: Record, rows: Sequence[RequirementRow]) -> tuple[Aside, ...]:
     found = []
     for waiver in record.waivers:
         row = known.get(waiver.of)
-        word = "Waiver that sets nothing aside:" if row is not None and not row.decision.waived else "Waived:"
+        word = "Waiver without effect:" if row is not None and not row.decision.waived else "Waived:"
         found.append(Aside(word, waiver.of, waiver.why, f"Owner {waiver.owner}, until {waiver.expires}.", row))
     for one in record.without:
         name = f"{PROFILE}/{one.of}"

@@ -27,7 +27,7 @@ CHARTS = ("chart", "forest", "bars", "beside", "matrix")
 TITLES: dict[Dimension, str] = {"system": "System", "model": "Model", "data": "Data"}
 LEADS: dict[Dimension, str] = {
     "system": "What serves it: speed, load, memory, energy.",
-    "model": "The model itself: how right it is, how sure, and for whom.",
+    "model": "The model itself: how accurate, how certain, and for whom.",
     "data": "Test data: clean, complete, representative.",
 }
 

@@ -55,7 +55,7 @@ def claim_sentence(record: Record, check: CheckRecord, doubts: Doubts) -> str:
         f"{fields['framework']}" + ("" if fields["provider"] == NOT_SHOWN else f" {fields['provider']}"),
         f"power limit {fields['power limit']}",
     ]
-    return "; ".join(parts) + f". Comparable with results of key {comparability_key(fields)} only."
+    return "; ".join(parts) + f". Compare it only with results of key {comparability_key(fields)}."
 
 
 def unlike_words(record: Record, check: CheckRecord, against: str) -> str:

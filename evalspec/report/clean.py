@@ -37,10 +37,10 @@ def _sentence(other: CheckRecord, check: CheckRecord) -> str:
         return ""
     unit = check.units.get(metric, "")
     if change == 0.0:
-        return f"Without the rows of {test} seen in training (check {other.id}) {metric} is the same."
+        return f"Without the rows of {test} seen in training (check {other.id}), {metric} is the same."
     less = f"{quantity(abs(change), 'pp')} {'less' if change > 0 else 'more'}"
     return (
-        f"Without the rows of {test} seen in training (check {other.id}) {metric} is {quantity(clean, unit)} "
+        f"Without the rows of {test} seen in training (check {other.id}), {metric} is {quantity(clean, unit)} "
         f"instead of {quantity(full, unit)}: {less}."
     )
 

@@ -77,7 +77,7 @@ def comparison_markdown(found: RunComparison) -> str:
         f"**{count_words(found.rows)}**",
         *(_section(group) for group in _groups(found)),
         "\n".join(f"- {_flips(one)}" for one in found.flips if one.changed or one.why),
-        _listed("What the spec asks differently", [prose(words(one)) for one in found.asked_elsewhere]),
+        _listed("What the spec requires differently", [prose(words(one)) for one in found.asked_elsewhere]),
         _listed("What else is different", _different(found)),
         escape(levels(found)),
     ]
@@ -123,8 +123,8 @@ def comparison_page(found: RunComparison, links: tuple[str, str] = ("", "")) -> 
 def levels(found: RunComparison) -> str:
     """The level that the intervals of the changes hold at."""
     return (
-        f"Each bound of a change holds at {in_percent(1.0 - found.alpha)}, so that all of them together hold at the "
-        "confidence of the spec."
+        f"Each bound of a change is at {in_percent(1.0 - found.alpha)}, so that all of them together have "
+        "the confidence of the spec."
     )
 
 

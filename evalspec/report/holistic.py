@@ -145,31 +145,36 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[ConsistencyRow]) -
     system, model, data = (status.get(name, "") for name in TITLES)
     found = []
     if model == "FAIL" and system == "PASS":
-        found.append("The system holds and the model fails.")
+        found.append("The system meets its requirements and the model fails.")
     if system == "FAIL" and model == "PASS":
-        found.append("The model holds and the system fails: its answers are good, and come too late or cost too much.")
-    if data == "FAIL":
         found.append(
-            "The data fail: what was measured of the model on them does not show how it will do in production."
+            "The model meets its requirements and the system fails: its answers are good, but come too late or cost "
+            "too much."
         )
+    if data == "FAIL":
+        found.append("The data fail: what was measured on them does not show how the model will perform in production.")
     if system == "FAIL" and model == "FAIL":
         found.append("System and model both fail: fixing one of them will not make it ready.")
     undecided = [TITLES[name] for name in TITLES if status.get(name) not in ("PASS", "FAIL", "", None)]
     if undecided:
         found.append(
-            f"{and_list(undecided)}: not every blocking requirement is decided, so what holds elsewhere stands alone."
+            f"{and_list(undecided)}: some blocking requirements are not decided, so what is met elsewhere says "
+            "nothing about them."
         )
     silent = [TITLES[name] for name in TITLES if not status.get(name)]
     if silent:
         found.append(
-            f"{and_list(silent)}: nothing was required, so what the other dimensions assume of it is unchecked."
+            f"{and_list(silent)}: nothing was required, so what the other dimensions assume about it is unchecked."
         )
     differing = [agreement.what for agreement in agreements if agreement.state != "same"]
     if system == model == data == "PASS" and not differing:
-        found.append("System, model and data hold together: all of it was measured on the same subject.")
+        found.append(
+            "System, model and data meet their requirements, and all of them were measured on the same subject."
+        )
     elif system == model == data == "PASS":
         found.append(
-            f"System, model and data each hold, but not everywhere with the same {and_list(differing)}: see below."
+            f"System, model and data each meet their requirements, but not with the same {and_list(differing)} "
+            "everywhere: see below."
         )
     elif differing:
         found.append(f"Not the same everywhere: {and_list(differing)}. See below.")
@@ -194,7 +199,7 @@ def _agreements(record: Record) -> tuple[ConsistencyRow, ...]:
             "artifact",
             used,
             lambda check, model: short_digest(model.digest),
-            "One verdict would be about several artifacts.",
+            "The verdict would be about several artifacts.",
         ),
         _asked("precision", used, lambda model: (model.precision, model.precision_observed)),
         _asked("device", used, lambda model: (model.device, model.device_observed)),
@@ -202,13 +207,13 @@ def _agreements(record: Record) -> tuple[ConsistencyRow, ...]:
             "batch",
             used,
             _batch,
-            "Timed at another batch than judged at.",
+            "Timed at a different batch size from the one judged.",
         ),
         _agreement(
             "preprocessing",
             used,
             lambda check, model: short_digest(model.preprocess_digest) if model.preprocess_digest else "none",
-            "Quality was computed on other inputs than those that were timed.",
+            "Quality was computed on different inputs from those that were timed.",
         ),
     )
 
@@ -249,7 +254,7 @@ def _asked(
             what,
             found.by_dimension,
             "differs",
-            f"Another {what} was observed than was asked for: claims about the one asked for are void.",
+            f"The {what} observed is not the one requested: claims about the requested one are void.",
         )
     return found
 
@@ -286,7 +291,7 @@ def _datasets(record: Record) -> tuple[DatasetUse, ...]:
         }
         means = ""
         if users["model"] and not users["data"]:
-            means = "The model is judged on it, and no data check looks at it."
+            means = "The model is judged on it, but no data check examines it."
         elif not any(users.values()):
             means = "No check uses it."
         found.append(
@@ -320,7 +325,7 @@ def _claim(one: Examined) -> ClaimRow:
     if one.differs:
         words.append(f"Measured here at {'; '.join(one.differs)}.")
     if not one.check:
-        words.append("This run measured nothing of it.")
+        words.append("This run did not measure it.")
     elif not one.trusted:
         words.append(f"What was measured is {NOT_JUDGED}.")
     words += one.follows

@@ -138,7 +138,7 @@ def _properties(root: ElementTree.Element, record: Record, verdict: Verdict) -> 
     if record.profile is not None:
         facts["profile"] = record.profile.name
     facts |= {f"what to do {number}": step.line for number, step in enumerate(steps, 1)}
-    facts |= {f"nobody asked: {one.screen}({one.subject})": one.sentence for one in suspicions(record)}
+    facts |= {f"not asked for: {one.screen}({one.subject})": one.sentence for one in suspicions(record)}
     for name, value in facts.items():
         ElementTree.SubElement(properties, "property", name=visible(name), value=visible(value))
 

@@ -44,14 +44,14 @@ def model_card(record: Record, verdict: Verdict) -> str:
     made, left_out = _results(record, verdict)
     if not made and all(one.hub is None for one in record.datasets):
         raise RecordError(
-            "no dataset of this run says which benchmark of the hub its rows are; add to one that is "
-            "`hub: {id: owner/name, task: TASK, metric: METRIC}` and run again"
+            "no dataset of this run names the hub benchmark that its rows come from; add `hub: "
+            "{id: owner/name, task: TASK, metric: METRIC}` to the one that is and run again"
         )
     if not made:
         named = "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:MOST])
         more = f"; and {len(left_out) - MOST} more" if len(left_out) > MOST else ""
         raise RecordError(
-            f"nothing of this run is the score of a benchmark on the hub: {named or 'nothing was required'}{more}"
+            f"nothing in this run is the score of a benchmark on the hub: {named or 'nothing was required'}{more}"
         )
     lines = [f"# Made by evalspec {record.evalspec} from the run of {record.spec} at {record.started}."]
     lines += [f"# Left out: {name}: {why}." for name, why in left_out.items()]
@@ -73,11 +73,11 @@ def _refuse_parts(record: Record) -> None:
     )
     for holds, what in parts:
         if holds:
-            raise RecordError(f"{what}, so its scores are none for a model card; run the whole spec first")
+            raise RecordError(f"{what}, so its scores don't belong on a model card; run the whole spec first")
     if record.subject is None:
         raise RecordError(
-            "the subject is not shown, so nothing says which model the scores are of; name its file or its digest in "
-            "`artifact:` and run again"
+            "the subject is not shown, so it is unknown which model the scores belong to; name its file or its "
+            "digest in `artifact:` and run again"
         )
 
 
@@ -94,7 +94,7 @@ def _results(record: Record, verdict: Verdict) -> tuple[list[EvalResult], dict[s
         why = _no_score(record, check, test, decision) or _no_benchmark(test, data)
         hub = None if data is None else data.hub
         if why is None and hub is not None and (hub.id, hub.task) in taken:
-            why = f"{hub.id} has one score, and {taken[hub.id, hub.task]} is it"
+            why = f"{hub.id} has one score, and that is {taken[hub.id, hub.task]}"
         if why is not None or hub is None or data is None or decision is None:
             left_out[test.name] = why or "it has no dataset"
             continue
@@ -106,12 +106,12 @@ def _results(record: Record, verdict: Verdict) -> tuple[list[EvalResult], dict[s
 def _no_score(record: Record, check: CheckRecord, test: Test, decision: Decision | None) -> str | None:
     """Why a requirement's number is no score of the subject; None: it is one."""
     if check.dimension != "model":
-        return f"it is about the {check.dimension}, and a benchmark's score is of the model"
+        return f"it is about the {check.dimension}, and a benchmark's score is about the model"
     if check.status != "measured" or test.value is None or decision is None or decision.status not in COUNTED:
         reason = test.invalid or test.missing or check.reason or (decision.reason if decision else None)
         return f"its number does not count: {reason or 'it has none'}".rstrip(".")
     if test.against is not None:
-        return f"it compares with {test.against}, and a score is the model's own"
+        return f"it compares with {test.against}, while a score is the model's own"
     name = next((name for name in check.models if name not in check.baseline_models), None)
     if not any(one.name == name and one.digest == record.subject for one in record.models):
         return f"it is about the model {name}, which is not the subject"
@@ -125,15 +125,15 @@ def _no_benchmark(test: Test, data: DatasetRecord | None) -> str | None:
         return "it is on several datasets"
     if data.hub is None:
         return (
-            f"nothing says that the dataset {data.name} is a benchmark of the hub; if it is, add to it "
+            f"the dataset {data.name} does not say that it is a benchmark of the hub; if it is, add to it "
             f"`hub: {{id: owner/name, task: TASK, metric: {metric}}}` and run again"
         )
     if metric != data.hub.metric:
         return f"the score of {data.hub.id} is {data.hub.metric}"
     if data.where is not None:
-        return f"only rows of {data.name} for which {data.where} were used, and the benchmark is all of them"
+        return f"only rows of {data.name} with {data.where} were used, but the benchmark is all of them"
     if data.hub.unit == "%" and test.unit not in SHARES:
-        return f"{metric} is no share, so it is not in %; take `unit` out of the `hub:` of {data.name}"
+        return f"{metric} is not a share, so it is not in %; remove `unit` from the `hub:` of {data.name}"
     return None
 
 
@@ -170,7 +170,7 @@ def _notes(record: Record, verdict: Verdict, test: Test, data: DatasetRecord, hu
     held = f", {', '.join(sides)} (each at {level}; {test.method})" if sides else ", no interval"
     # A file of one's own may be those rows; only what was read from the hub is shown to be.
     read = data.kind == "huggingface" and data.path is None
-    rows = f"rows {short_digest(data.digest)}" + ("" if read else f", stated to be those of {hub.id}")
+    rows = f"rows {short_digest(data.digest)}" + ("" if read else f", declared to be those of {hub.id}")
     return visible(
         f"{test.asked} {format_quantity(test.value, test.unit)}, n {test.n:,}{held}. "
         f"Asked: {test.sentence}: {status}. Model {short_digest(record.subject)}, {rows}. "

@@ -37,7 +37,7 @@ def monitoring(record: Record, verdict: Verdict) -> str:
         RecordError: The run is a draft.
     """
     if record.draft:
-        raise RecordError("the run is a draft, and nothing is watched against a few rows; run the whole spec first")
+        raise RecordError("the run is a draft, and a few rows give no limits for monitoring; run the whole spec first")
     decisions = {one.name: one for one in verdict.decisions}
     expected, left_out = [], []
     for check in record.checks:

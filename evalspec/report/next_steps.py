@@ -183,7 +183,7 @@ class _Maker:
         if any(row.test is not None and row.test.by_surroundings for row in group):
             return "Measure again on a quiet machine", f"Not judged: {names}. {reason} {self._remeasure(group)}"
         titles: dict[Status, str] = {
-            "ERROR": f"Repair what made {first.check} crash",
+            "ERROR": f"Fix the crash of {first.check}",
             "INVALID": f"Make {names} measurable",
             "NOT_RUN": f"Make {names} measurable",
         }
@@ -200,7 +200,7 @@ class _Maker:
         if more > 0:
             said += f" {plural(more, 'more requirement')} of {first.check} {verb(more, 'fails', 'fail')}."
         if first.decision.looks_violated:
-            said += " It looks violated; only the correction for several requirements withholds a FAIL."
+            said += " It looks violated; only the correction for several requirements prevents a FAIL."
         if remedy is None and first.test.exact and first.test.first and len(group) == 1:
             said = f"{said.rstrip('.')}: {first.test.first}."
         if remedy is None and not first.blocking:
@@ -306,7 +306,7 @@ def _without_test(group: Sequence[RequirementRow]) -> tuple[str, str]:
         action = "Change or set aside" if reason else "Add or set aside"
         return f"{action} {names}", _sentence(reason or f"The profile asks for {names}")
     if first.decision.status == "ERROR":
-        return f"Repair what made {first.check} crash", _sentence(reason or first.said)
+        return f"Fix the crash of {first.check}", _sentence(reason or first.said)
     title = "Show what ships" if first.name == "subject" else f"Settle {first.name}"
     return title, _sentence(first.said or reason or "")
 
@@ -323,7 +323,7 @@ def _title(remedy: AnyKnown) -> str:
         return "Recalibrate the model"
     if isinstance(remedy, CorrectLabels):
         return f"Check the labels of {plural(remedy.total, 'row')} of {remedy.dataset}"
-    return f"Take {plural(remedy.total, 'row')} out of {remedy.dataset}"
+    return f"Remove {plural(remedy.total, 'row')} from {remedy.dataset}"
 
 
 def _recalibrated(remedy: Recalibrate, group: Sequence[RequirementRow], file: str) -> str:

@@ -114,7 +114,11 @@ def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
     said = " ".join(found).lower()
     only = ", ".join(record.only)
     own = (
-        (record.draft, "draft", "A draft: a few rows and queries of everything, to see that it runs; never READY."),
+        (
+            record.draft,
+            "draft",
+            "A draft: everything was tried on a few rows and queries, to see that it runs; never READY.",
+        ),
         (bool(only), "only", f"Only a part was run: {only}; never READY."),
         (record.interrupted, "interrupted", "The run was interrupted; what was measured until then is shown."),
         (record.subject is None, "subject", "The subject is not shown: no digest says which artifact this is about."),

@@ -132,7 +132,7 @@ def _model(model: ModelRecord) -> Thing:
         ("read by its code", _files(model.code_read)),
         *((name.replace("_", " "), cell(value).text) for name, value in model.details.items() if name not in SAID),
     ]
-    stated = " (stated by its maker)" if model.digest_stated else ""
+    stated = " (declared, not verified)" if model.digest_stated else ""
     return Thing(model.name, model.kind, digest + stated, tuple((name, value) for name, value in facts if value))
 
 

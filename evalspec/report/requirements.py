@@ -126,7 +126,7 @@ def _paired(record: Record, verdict: Verdict) -> list[tuple[Decision, Test | Non
         left = tests[decision.name]
         pairs.append((decision, left.popleft() if left else None))
     for test in (test for left in tests.values() for test in left):
-        said = f"{test.sentence}: the verdict says nothing of it."
+        said = f"{test.sentence}: the verdict does not cover it."
         pairs.append(
             (Decision(name=test.name, status="NOT_RUN", blocking=test.severity == "require", sentence=said), test)
         )

@@ -52,7 +52,7 @@ def _changes(record: Record, verdict: Verdict, before: PreviousRun) -> Iterator[
     if met:
         yield f"Met now: {first_of(met, most=MOST)}."
     if not lost and not met:
-        yield "Every requirement ended as it did then."
+        yield "Every requirement has the same result as then."
     asked = record.asked_otherwise
     if asked:
         names = first_of(list(dict.fromkeys(one.of for one in asked)), most=MOST)

@@ -64,11 +64,11 @@ def run_notes(run: PastRun, found: History) -> Iterator[str]:
     if run.interrupted:
         yield "interrupted"
     if run.timings_from:
-        yield f"nothing was timed: timings are those of {run.timings_from}"
+        yield f"nothing was timed: the timings come from {run.timings_from}"
     if run.earlier_runs:
         yield f"{plural(run.earlier_runs, 'decided run')} before on its test set"
     if run.points and all(point.settings is None for point in run.points):
-        yield "no spec can be read beside its record, so that settings of its checks are not compared"
+        yield "its record has no readable spec beside it, so the settings of its checks are not compared"
     yield from (words(one, numbers.get(one.run, "")) for one in run.asked_otherwise)
 
 

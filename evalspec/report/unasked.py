@@ -5,7 +5,7 @@ from __future__ import annotations
 from evalspec.evidence.record import Record
 from evalspec.evidence.screens import Suspicion
 
-TITLE = "Nobody asked, but"
+TITLE = "Also found"
 
 
 def suspicions(record: Record) -> tuple[Suspicion, ...]:

@@ -34,7 +34,7 @@ def admitted(test: Test, confidence: float) -> Test:
     if isinstance(test.withhold, NoEvidence) and test.missing is None and not shown_violated(test, confidence):
         test = test.model_copy(update={"missing": test.withhold})
     if isinstance(test.invalid, OnlyWorse) and _holds(test, confidence):
-        note = f"Holds in spite of a disturbance, which can only have made it worse: {test.invalid}."
+        note = f"Met in spite of a disturbance that can only have made it worse: {test.invalid}."
         return test.model_copy(update={"invalid": None, "notes": (*test.notes, note)})
     return test
 
@@ -125,10 +125,7 @@ def _sentence(test: Test, empty: Mapping[str, Estimate], missing: Mapping[str, s
         return f"there is no evidence{f': {why}' if why else ''}"
     named = [_named(name, one, test.metric, missing) for name, one in list(empty.items())[:NAMED]]
     more = f", and {plural(len(empty) - NAMED, 'part')} more" if len(empty) > NAMED else ""
-    return (
-        f"there is no evidence of {'; of '.join(named)}{more}; bring rows that have it, or leave it out of what is "
-        "required"
-    )
+    return f"there is no evidence of {'; of '.join(named)}{more}; add rows that have it, or do not require it"
 
 
 def _named(name: str, part: Estimate, metric: str, missing: Mapping[str, str]) -> str:

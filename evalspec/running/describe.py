@@ -77,18 +77,18 @@ def not_tested(record: Record, spec: Spec) -> tuple[str, ...]:
     lines = []
     for dimension, checks in (("system", spec.system), ("model", spec.model), ("data", spec.data)):
         if not checks:
-            lines.append(f"{dimension}: the spec asks nothing of this dimension")
+            lines.append(f"{dimension}: the spec requires nothing of this dimension")
         elif not any(check.blocking for check in checks):
-            lines.append(f"{dimension}: nothing of this dimension can block the release")
+            lines.append(f"{dimension}: nothing in this dimension can block the release")
     for check in record.checks:
         if check.status == "not_run":
             lines.append(f"{check.id}: {check.reason}")
         elif check.report_only:
-            lines.append(f"{check.id}: measured and shown, but nothing is asked of it")
+            lines.append(f"{check.id}: measured and shown, but nothing is required of it")
     used = {name for check in record.checks for name in check.datasets}
     for one in _missing(record):
         verb = "asks for" if one.mandatory else "recommends"
-        lines.append(f"{one.wanted}: the profile {verb} it, and nothing here answers")
+        lines.append(f"{one.wanted}: the profile {verb} it, and nothing here covers it")
     lines += [f"dataset {name}: no check reads it" for name in spec.datasets if name not in used]
     limits = {check.check: check.cannot_show for check in record.checks if check.cannot_show}
     return (*lines, *(limit_line(kind, limit) for kind, limit in limits.items()))

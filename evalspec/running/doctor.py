@@ -72,7 +72,7 @@ def _kinds() -> list[MachineFact]:
             line = f"needs {', '.join(missing)}: pip install 'evalspec-gate[{part.extra_name}]'"
             findings.append(MachineFact(what, "absent", line))
         else:
-            findings.append(MachineFact(what, "ok", "its packages are here"))
+            findings.append(MachineFact(what, "ok", "its packages are installed"))
     return findings
 
 
@@ -126,7 +126,7 @@ def _counters() -> list[MachineFact]:
         MachineFact(
             "cpu governor",
             "ok" if governor.exists() else "absent",
-            governor.read_text(encoding="utf-8").strip() if governor.exists() else "this system shows none",
+            governor.read_text(encoding="utf-8").strip() if governor.exists() else "not available on this system",
         ),
     ]
     if sys.platform != "linux":
@@ -157,5 +157,5 @@ def _telemetry() -> list[MachineFact]:
 def _chromium() -> MachineFact:
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
-        return MachineFact("browser", "absent", "none; only the tests of the report need one")
+        return MachineFact("browser", "absent", "none; only the report's own tests need one")
     return MachineFact("browser", "ok", path)

@@ -160,7 +160,7 @@ def _cpu_controls() -> tuple[ControlRecord, ...]:
     if governor.exists():
         controls.append(ControlRecord(name="cpu governor", state="not attempted", detail=governor.read_text().strip()))
     else:
-        controls.append(ControlRecord(name="cpu governor", state="unavailable", detail="this system shows none"))
+        controls.append(ControlRecord(name="cpu governor", state="unavailable", detail="not available on this system"))
     if hasattr(os, "sched_getaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         controls.append(

@@ -113,7 +113,7 @@ class EqualRows:
 
     def lines(self) -> list[str]:
         """Lines about the datasets that were asked for and in which many rows are equal."""
-        what = "what the model reads and in the label" if self._stated else "all that is neither a key nor a name"
+        what = "what the model reads and the label" if self._stated else "all that is neither a key nor a name"
         copies = [(name, one) for name, one in self._found.items() if one is not None]
         return [
             f"of {plural(one.n, 'row')} of {name} only {one.different:,} {verb(one.different, 'differs', 'differ')}: "

@@ -77,7 +77,7 @@ def claim(folder: Path) -> Journal:
 
 
 def _taken(folder: Path) -> SpecError:
-    return SpecError(f"--output {folder} is not empty; name another folder, or pass --resume to go on with its run")
+    return SpecError(f"--output {folder} is not empty; name another folder, or pass --resume to continue its run")
 
 
 def discard(journal: Journal, *, keep: bool) -> None:
@@ -128,16 +128,18 @@ def find_unfinished(output: Path | None, root: Path, spec: str, digest: str, pro
         if not _unfinished(journal, digest, profile):
             continue
         if not journal.hold():
-            raise RecordError(f"the run in {folder} is still going on; wait for it, or end it before --resume")
+            raise RecordError(
+                f"the run in {folder} is still in progress; wait for it, or stop it before you use --resume"
+            )
         if _unfinished(journal, digest, profile):
             return journal
         # It has ended between the look and the lock.
         journal.let_go()
     where = output if output is not None else root / "reports" / spec
-    told = " and its profile, as they read" if profile else ", as it reads"
+    told = " and its profile, as they are" if profile else ", as it reads"
     raise RecordError(
         f"there is no unfinished run of this spec{told} now, in {where}; leave out --resume to start a new one, "
-        "or measure again by --remeasure RUN what a run that has ended could not measure on a busy machine"
+        "or use --remeasure RUN to measure again what a finished run could not measure on a busy machine"
     )
 
 
@@ -165,17 +167,17 @@ def read_record(folder: Path) -> Record:
     except OSError as error:
         raise RecordError(f"{folder} holds no record.json ({error.strerror}); name the folder of a run") from error
     except (ValidationError, UnicodeDecodeError) as error:
-        raise RecordError(f"{path} is no record that this version reads: {_unlike(error)}") from error
+        raise RecordError(f"{path} is not a record that this version can read: {_unlike(error)}") from error
 
 
 def _unlike(error: ValidationError | UnicodeDecodeError) -> str:
     """Reason why a file is no record, in words."""
     if isinstance(error, UnicodeDecodeError):
-        return "it is no text"
+        return "it is not text"
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(str(one) for one in first["loc"])
     if place == "version":
-        return f"its version is {first['input']!r}, and this is evalspec {__version__}; a newer one may read it"
+        return f"its version is {first['input']!r}, and this is evalspec {__version__}; a newer version may read it"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{f'{place}: ' if place else ''}{first['msg']}{more}"
 

@@ -76,9 +76,9 @@ class GradedAnswers:
     def sentence(self) -> str:
         """Both scores, in words."""
         return (
-            f"while it was timed, the answers of {self.model} had {self.metric} {100 * self.timed:.1f} "
-            f"%, and {100 * self.calm:.1f} % "
-            f"where quality is computed, on {plural(self.compared, 'row')} of {self.rows:,}"
+            f"while it was timed, {self.model} had a {self.metric} of {100 * self.timed:.1f} "
+            f"%, but {100 * self.calm:.1f} "
+            f"% where quality is computed, on {plural(self.compared, 'row')} of {self.rows:,}"
         )
 
     @property
@@ -87,9 +87,9 @@ class GradedAnswers:
         if self.length is None or self.length >= SHORTEST:
             return None
         return (
-            f"while it was timed, the answers of {self.model} had {100 * self.length:.0f} % of the {self.unit} that "
-            f"they have where quality is computed, and at least {100 * SHORTEST:.0f} % are asked for: shorter answers "
-            "are sooner done"
+            f"while it was timed, {self.model} gave answers with {100 * self.length:.0f} % of the {self.unit} "
+            f"that they have where quality is computed; at least {100 * SHORTEST:.0f} % are needed, because "
+            "shorter answers are faster"
         )
 
     @property
@@ -97,7 +97,7 @@ class GradedAnswers:
         """Why the speed does not count, where it is not `shown`."""
         if self.lost > self.margin * self.compared:
             return f"{self.sentence}: at most {100 * self.margin:.1f} % may be lost"
-        return f"{self.sentence}: it is not shown that at most {100 * self.margin:.1f} % are lost; time more queries"
+        return f"{self.sentence}: more queries must be timed to show that at most {100 * self.margin:.1f} % are lost"
 
 
 def graded(
@@ -191,5 +191,5 @@ def side_by_side(found: Sequence[GradedAnswers]) -> Table:
         )
         for one in found
     )
-    caption = "Answers that were given while timing, and those that quality is computed on, to the same rows."
+    caption = "Answers given while timing, and those that quality is computed on, for the same rows."
     return Table(title="Speed and quality on the same answers", caption=caption, columns=columns, rows=rows)

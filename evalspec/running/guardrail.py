@@ -97,15 +97,16 @@ def guarded(
         compared = compare([one for one in made if one.model == model], answers[model])
         if compared.broken > MAY_DIFFER * (compared.items + compared.broken):
             broken.append(
-                f"{model} failed on {plural(compared.broken, 'row')} while timing that it answered where quality is "
-                "computed: "
-                "what was timed is not what was judged"
+                f"{model} failed, while it was timed, on {plural(compared.broken, 'row')} that it answered where "
+                "quality is "
+                "computed: what was timed is not what was judged"
             )
         if compared.shown_equal(confidence):
             asked = sum(_rows_asked(one) for one in made if one.model == model)
             notes.append(
-                f"{_told(model, compared)}; a row was asked for "
-                f"{asked / max(compared.items, 1):,.0f} times on average, so a model that remembers rows is flattered"
+                f"{_told(model, compared)}; each row was sent "
+                f"{asked / max(compared.items, 1):,.0f} times on average, so a model that remembers rows would look "
+                "too fast"
             )
         elif draft and not compared.different:
             notes.append(_told(model, compared))
@@ -113,8 +114,8 @@ def guarded(
             reasons.append(f"{_told(model, compared)}, and at most {MAY_DIFFER * 100:g} % may differ")
         else:
             reasons.append(
-                f"{_told(model, compared)}, which are too few to show that at most {MAY_DIFFER * 100:g} % differ; time "
-                "more queries"
+                f"{_told(model, compared)}, which are too few to show that at most {MAY_DIFFER * 100:g} "
+                "% differ; time more queries"
             )
     # A reason of its own kind stays of it where nothing is added.
     invalid = result.invalid if not reasons else "; ".join([result.invalid, *reasons] if result.invalid else reasons)
@@ -136,8 +137,8 @@ def unjudged(check: Check, samples: Iterable[Samples], judged: Collection[str]) 
     if check.model not in timed or check.model in judged or not check.blocking:
         return []
     return [
-        f"no requirement is about the answers of {check.model} on the rows that were timed: its speed is not shown to "
-        "be that of right answers"
+        f"no requirement is about the answers of {check.model} to the rows that were timed, so its speed "
+        "may be that of wrong answers"
     ]
 
 
@@ -145,9 +146,9 @@ def _told(model: str, compared: AnswerComparison) -> str:
     """Outcome of comparing answers, in words."""
     when = f"while it was timed, {model} answered"
     if compared.different:
-        return f"{when} {compared.different:,} of {compared.items:,} rows otherwise than where quality is computed"
+        return f"{when} {compared.different:,} of {compared.items:,} rows differently from where quality is computed"
     how = f" (a weighted sum of each answer, to {CLOSE:g})" if compared.by_sums else ""
-    return f"{when} as where quality is computed, on all {compared.items:,} rows that were compared{how}"
+    return f"{when} as it did where quality is computed, on all {compared.items:,} rows that were compared{how}"
 
 
 def _withheld(

@@ -22,7 +22,7 @@ class Options:
         access: Where the spec may look and what it may run.
         output: Folder of the run; None: ``reports/<spec>/<time>-<digest>`` under ``root``.
         root: Folder that holds ``reports``.
-        resume: Go on with the newest unfinished run of this spec.
+        resume: Resume the newest unfinished run of this spec.
         remeasure: Folder of a run that has ended: only what a busy machine voided in it, or kept from being run, is
             measured; everything else is kept.
         draft: A few rows and queries of everything.

@@ -19,7 +19,7 @@ from evalspec.running.folders import INPUTS, claim, find_unfinished, new_folder
 from evalspec.running.journal.partial_rerun import profile_digest
 from evalspec.running.options import Options
 
-GONE = "is gone, or is not what was written"
+GONE = "is missing, or has changed since it was written"
 
 
 def claimed(plan: Plan, options: Options) -> Journal:

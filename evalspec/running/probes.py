@@ -30,4 +30,4 @@ def read_probes(path: Path) -> list[Probe]:
     try:
         return [probe_from_json(one) for one in json.loads(path.read_text())]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RecordError(f"what probes found can't be read from {path}: {error}") from error
+        raise RecordError(f"the results of probes can't be read from {path}: {error}") from error

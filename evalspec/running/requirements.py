@@ -318,7 +318,7 @@ def _no_fact(fact: Fact) -> str | None:
     """Reason why a fact is not admitted as one; None where it is."""
     if not math.isfinite(fact.value):
         return "the value is not a number"
-    return None if fact.n else "there is no evidence: it was counted over nothing"
+    return None if fact.n else "there is no evidence: it was counted over no rows"
 
 
 def _facts(test: Test, parts: Parts) -> Test:

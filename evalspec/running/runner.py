@@ -243,7 +243,11 @@ class _Run:
         )
         name = planned.check.name
         files = {f"{path}, which {name} names,": digest for path, digest in self.named[name].items()}
-        return {f"what is asked of {name}": settings, **self.subjects.basis(planned.datasets, planned.models), **files}
+        return {
+            f"what is required of {name}": settings,
+            **self.subjects.basis(planned.datasets, planned.models),
+            **files,
+        }
 
     def _key(self, planned: PlannedCheck) -> str:
         return digest_of("check", self._basis(planned))
@@ -335,7 +339,7 @@ class _Run:
         for name in planned.asked:
             if not self.spec.models[name].timed:
                 raise NotRunError(
-                    f"model {name} is a file of predictions: it can't be asked again, nor about other rows"
+                    f"model {name} is a file of predictions: it can't answer again, nor answer other rows"
                 )
         for name, pid in self.servers.ensure(planned.models).items():
             self.subjects.observe(name, {"server_pid": pid})
@@ -403,7 +407,7 @@ class _Run:
             today=self.started.date(),
         )
         timings = own if earlier is None else earlier / "evidence"
-        self.observer.step("screens: what nobody asked")
+        self.observer.step("screens: what no requirement asks about")
         run_s = (datetime.now(UTC) - self.started).total_seconds()
         tried = tried_models(self.plan, self.parts, self.subjects, self.children, self.observer, run_s)
         of_run = screen_job(

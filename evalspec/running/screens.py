@@ -75,7 +75,9 @@ def screens_of(job: ScreenJob, child: SharedChild, progress: Progress, run_s: fl
     for name in screen_names():
         left = ends - time.monotonic()
         if left <= 0:
-            blind[name] = f"the screens of a run have {max(LEAST_S, SHARE_OF_RUN * run_s):.0f} s, and these were over"
+            blind[name] = (
+                f"the screens of a run have {max(LEAST_S, SHARE_OF_RUN * run_s):.0f} s, and that time had run out"
+            )
             continue
         try:
             looks[name] = as_look(child.screen(packed, name, progress=progress, time_s=left))

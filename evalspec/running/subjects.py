@@ -284,7 +284,7 @@ class Subjects:
             return otherwise(last.basis, basis)
         file = predictions_file(same.dataset, same.model)
         if not is_whole(self._children.folder / "evidence" / file, same.digest):
-            return f"evidence/{file} is gone, or is not what was written"
+            return f"evidence/{file} is missing, or has changed since it was written"
         return self.reads_otherwise(same.model, same.read)
 
     def _asked(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
@@ -334,12 +334,12 @@ class Subjects:
         """Sentence on a change in what a model's code reads; None where there is none."""
         other = self._other_file(before)
         if other is not None:
-            return f"{other}, which {model} reads, is another one"
+            return f"{other}, which {model} reads, has changed"
         if not self.parts.models[model].timed or self.parts.models[model].served or not before:
             return None
         now = self._code_of(model)
         if isinstance(now, str):
-            return f"model {model} can't be loaded to see what it reads: {now}"
+            return f"model {model} can't be loaded to find out what it reads: {now}"
         new = next((path for path, digest in now.items() if before.get(path) != digest), None)
         return None if new is None else f"{model} reads {new} now, which it did not then"
 
@@ -415,21 +415,21 @@ def not_as_asked(models: Iterable[ModelRecord]) -> str | None:
         name = record.name
         planned, template = (record.details.get(one) for one in (TEMPLATE_PLANNED, TEMPLATE))
         if planned is not None and planned != template:
-            has = f"has {short_digest(str(template))}" if template else "does not tell its own"
+            has = f"has {short_digest(str(template))}" if template else "does not report its own"
             return (
-                f"model {name} is to have the chat template {short_digest(str(planned))}, and its server {has}; "
+                f"model {name} should have the chat template {short_digest(str(planned))}, but its server {has}; "
                 f"correct models.{name}.chat_template, or start the server with that template"
             )
         if record.device_observed is not None and _kind(record.device) != _kind(record.device_observed):
             return (
-                f"model {name} is to run on {record.device} and was seen to run on {record.device_observed}; "
+                f"model {name} should run on {record.device} but ran on {record.device_observed}; "
                 f"correct models.{name}.device, or see `evalspec doctor` for what this machine has"
             )
         if record.precision in (None, "mixed") or record.precision_observed is None:
             continue
         if record.precision != record.precision_observed:
             return (
-                f"model {name} is to compute in {record.precision} and was seen to in {record.precision_observed}; "
+                f"model {name} should compute in {record.precision} but computed in {record.precision_observed}; "
                 f"correct models.{name}.precision, or the artifact"
             )
     return None

@@ -116,7 +116,7 @@ def only_claimed(record: Record, model: str, baseline: str) -> str:
         baseline: Name of the other.
     """
     found = claimed_of_both(record.claims, model, baseline)
-    return f"Only claimed, and nothing here shows it: {and_list(found)}." if found else ""
+    return f"Claimed, but not shown here: {and_list(found)}." if found else ""
 
 
 def _examined(claim: Claim, record: Record, doubts: Doubts) -> Examined:
@@ -198,7 +198,7 @@ def _differs(claim: Claim, here: Mapping[str, Cell]) -> tuple[str, ...]:
     for name, value in claim.conditions.items():
         if here.get(name) is None:
             if name not in FOR_PEOPLE:
-                found.append(f"a {name} that is not shown, and {text_of(value)} is claimed")
+                found.append(f"a {name} that is not shown, while {text_of(value)} is claimed")
             continue
         told = name == "precision" or (name == "batch" and (_plain(value) in LARGEST or _larger(value, here.get(name))))
         if told or same_value(here[name], value):
@@ -240,8 +240,8 @@ def _findings(claim: Claim, record: Record, here: Mapping[str, Cell], unread: st
     ran = here.get("precision")
     if precision is not None and ran is not None and not same_value(precision, ran):
         yield (
-            f"{text_of(precision)} gives other answers than {text_of(ran)}, which is what ran here; how "
-            "good they are this run does not show."
+            f"{text_of(precision)} gives different answers from {text_of(ran)}, which is what ran "
+            "here; this run does not show how good they are."
         )
 
 
@@ -251,9 +251,9 @@ def _peak(claim: Claim, record: Record) -> Iterator[str]:
     said = quantity_of(text_of(spent)) if spent is not None else None
     short = said is not None and kind_of(said.unit) == "time" and said.value * scale_of(said.unit) < LONG_ENOUGH_S
     if PEAKS.match(claim.value.strip()):
-        what = "A peak, and not what is kept up."
+        what = "A peak, not a sustained rate."
     elif spent is not None and (_plain(spent) in BURSTS or short):
-        what = f"A burst ({text_of(spent)}), and not what is kept up."
+        what = f"A burst ({text_of(spent)}), not a sustained rate."
     else:
         return
     for check in trusted_checks(record, "sustained share"):
@@ -261,7 +261,7 @@ def _peak(claim: Claim, record: Record) -> Iterator[str]:
         if ratio is not None:
             yield f"{what} Kept up here: {format_quantity(ratio, 'x')} of the start ({check.id})."
             return
-    yield f"{what} A check `sustained` would show what is."
+    yield f"{what} A check `sustained` would show the sustained rate."
 
 
 def _boundary(claim: Claim, record: Record) -> Iterator[str]:
@@ -274,11 +274,11 @@ def _boundary(claim: Claim, record: Record) -> Iterator[str]:
     left_out = [word.replace("_", " ") for word in claim.excludes]
     if not alone and not left_out:
         return
-    what = "The accelerator alone, without what goes in and comes out." if alone else ""
+    what = "The accelerator alone, without input and output." if alone else ""
     what += f"{' ' if what and left_out else ''}{f'Without {and_list(left_out)}.' if left_out else ''}"
     shown = [*_share_left_out(claim, record, alone), *_left_out_elsewhere(claim, record)]
     staged = alone or any(_plain(word) in OF_STAGES for word in claim.excludes)
-    none = "A check `stages` would show what that is of a query." if staged else "Nothing here shows what that costs."
+    none = "A check `stages` would show its share of a query." if staged else "Nothing here shows what that costs."
     yield f"{what} {' '.join(shown) or none}"
 
 
@@ -318,13 +318,13 @@ def _left_out_elsewhere(claim: Claim, record: Record) -> Iterator[str]:
 
 def _of_one_operation(record: Record) -> Iterator[str]:
     """One operation against a network."""
-    what = "Of one operation, and a network is many."
+    what = "Of one operation, while a network has many."
     for check in trusted_checks(record, "covered operators"):
         covered = number_that_shows(check, "covered operators")
         if covered is not None:
-            yield f"{what} {format_quantity(covered, '%')} of this network's ran on the device ({check.id})."
+            yield f"{what} {format_quantity(covered, '%')} of this network's operators ran on the device ({check.id})."
             return
-    yield f"{what} A check `precision` would show how many of this one's run on the device."
+    yield f"{what} A check `precision` would show how many of this network's operators run on the device."
 
 
 def _batch(claim: Claim, record: Record, here: Mapping[str, Cell]) -> Iterator[str]:
@@ -334,7 +334,7 @@ def _batch(claim: Claim, record: Record, here: Mapping[str, Cell]) -> Iterator[s
     if said is None or not isinstance(batch, int | float):
         return
     if _plain(said) in LARGEST:
-        yield f"At the batch that looks best, whichever it is; here it is {format_number(float(batch))}."
+        yield f"At the batch size that looks best; here it is {format_number(float(batch))}."
     elif _larger(said, batch):
         yield f"At batch {text_of(said)}, where a row waits for the others; here it is {format_number(float(batch))}."
 

@@ -212,9 +212,9 @@ def _crashed_without_requirement(record: Record) -> list[Decision]:
 
 def _subject_decision(record: Record, waivers: Mapping[str, Waiver]) -> Decision:
     waived = SUBJECT in waivers
-    reason = "no digest of the model is known, so nothing shows that this is what will ship"
+    reason = "no digest of the model is known, so this may not be what will ship"
     if record.checks and all(check.dimension == "data" for check in record.checks):
-        reason = "not all data could be read, so nothing shows what was judged"
+        reason = "not all data could be read, so it is not known what was judged"
     elif any(model.digest is None and model.path is None and not model.in_memory for model in record.models):
         reason += "; name with `artifact:` the file that answers, or its sha256"
     return Decision(
@@ -304,10 +304,12 @@ def _reason(record: Record, word: Word, blocking: list[Decision], decisions: tup
     if record.only:
         return f"Only {', '.join(record.only)} was run; a part of a spec is never READY."
     if word == "UNDECIDED":
-        return "No blocking requirement was shown to hold."
+        return "No blocking requirement was shown to be met."
     passed = sum(1 for decision in decisions if decision.blocking and decision.status == "PASS")
     return (
-        f"All {passed} blocking requirements were shown to hold." if passed > 1 else "The blocking requirement holds."
+        f"All {passed} blocking requirements were shown to be met."
+        if passed > 1
+        else "The blocking requirement is met."
     )
 
 
@@ -331,12 +333,12 @@ def _measured_again(check: CheckRecord, alpha: float) -> str:
     """How often a check was measured, and why that before the last time did not count."""
     times = len(check.attempts) + 1
     reasons = "; ".join(dict.fromkeys(one.reason for one in check.attempts))
-    said = f"{check.id} was measured in {times} runs, and only the last one counts: before, {reasons}"
+    said = f"{check.id} was measured in {times} runs, and only the last one counts; before that: {reasons}"
     # A disturbed measurement that holds stands, so that each was a look; what was not run at all was none.
     looks = 1 + sum(one.status == "measured" for one in check.attempts)
     if looks == 1:
         return said
-    return f"{said}; a PASS of it that should not be comes out in at most {min(1.0, looks * alpha) * 100:g} %"
+    return f"{said}; its risk of a false PASS is at most {min(1.0, looks * alpha) * 100:g} %"
 
 
 def _in_memory(record: Record) -> list[str]:
@@ -347,7 +349,7 @@ def _in_memory(record: Record) -> list[str]:
         return []
     ships = ", and no model file is tied to this verdict" if models else ""
     one = "a copy of it was" if len(names) == 1 else "copies of them were"
-    return [f"a program handed over {and_list(names)} in memory: {one} measured{ships}"]
+    return [f"a program passed {and_list(names)} in memory: {one} measured{ships}"]
 
 
 def _weakened(
@@ -358,13 +360,13 @@ def _weakened(
         for waiver in record.waivers
         if any(decision.waived and decision.name == waiver.of for decision in decisions)
     ]
-    lines += [f"the waiver of {waiver.of} ended on {waiver.expires} and no longer holds" for waiver in expired]
+    lines += [f"the waiver of {waiver.of} ended on {waiver.expires} and no longer applies" for waiver in expired]
     lines += set_aside(record)
     lines += weaker(record.asked_otherwise)
     if record.subject is None and any(decision.name == SUBJECT and decision.waived for decision in decisions):
         lines.append("the subject is not shown: no digest ties this run to what will ship")
     elif any(model.digest == record.subject and model.digest_stated for model in record.models):
-        lines.append("the subject's digest is as its maker stated it; nothing here checked it")
+        lines.append("the subject's digest was declared, not verified")
     lines += _in_memory(record)
     allowed = [
         decision.name
@@ -377,19 +379,19 @@ def _weakened(
     lines += [_measured_again(check, alpha) for check in record.checks if check.attempts]
     if record.resumption is not None:
         again = record.resumption.again.items()
-        lines += [f"{name} was measured again when the run was gone on with: {why}" for name, why in again]
+        lines += [f"{name} was measured again when the run was resumed: {why}" for name, why in again]
     lines += [f"{check.id}: {line}" for check in record.checks for line in check.weakens]
     lines += asked_unlike(record)
     lines += _narrowed(record)
     lines += cautions(record)
     lines += [
-        f"the server of {model.name} failed when it was asked for its answers, and was asked again: {how}"
+        f"the server of {model.name} failed when asked for its answers, and was asked again: {how}"
         for model in record.models
         if (how := model.details.get("requests_failed_how"))
     ]
     lines += logged_answers(record)
     if record.timings_from:
-        lines.append(f"nothing was timed: timings are those of {record.timings_from}")
+        lines.append(f"nothing was timed: the timings come from {record.timings_from}")
     if record.draft:
         lines.append("a draft: a few rows and queries of everything")
     if record.only:
@@ -402,7 +404,5 @@ def _weakened(
         chance = f"{min(1.0, (k + 1) * alpha) * 100:g} %"
         own = record.earlier_of_subject
         of_it = "" if not own else ", on this subject" if own == k else f", {own} of them on this subject"
-        lines.append(
-            f"decided {times} before on this test set{of_it}: a READY that should not be comes out in at most {chance}"
-        )
+        lines.append(f"decided {times} before on this test set{of_it}: the risk of a false READY is at most {chance}")
     return tuple(lines)

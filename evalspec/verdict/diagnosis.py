@@ -27,8 +27,8 @@ NO_ROOF = 105.0
 """Percent of the measured roof beyond which it is none for this model."""
 NEARLY_FULL = 80.0
 """Percent of the memory."""
-STAGES: tuple[Shows, str] = ("share of a stage", "`stages` would tell")
-ROOF: tuple[Shows, str] = ("share of the roof", "`roofline` would tell")
+STAGES: tuple[Shows, str] = ("share of a stage", "`stages` would show it")
+ROOF: tuple[Shows, str] = ("share of the roof", "`roofline` would show it")
 """Numbers that a cell is read from, and what is said where nothing measured them."""
 INFERENCE = "inference"
 MODEL_STAGES = (INFERENCE, "server")
@@ -154,8 +154,8 @@ def _parsing(check: CheckRecord) -> Found:
     if total + sum(own.values()) < LARGE_SHARE:
         return state, words, checks
     beside = "" if model is None else f", {format_quantity(model, '%')} inference"
-    words = f"{format_quantity(sum(own.values()), '%')} of a query is code of one's own ({and_list(list(own))}){beside}"
-    return "not measured", f"{words}; only that code tells whether it parses", checks
+    words = f"{format_quantity(sum(own.values()), '%')} of a query is custom code ({and_list(list(own))}){beside}"
+    return "not measured", f"{words}; only that code shows whether it parses", checks
 
 
 def _is_own(stage: str) -> bool:
@@ -168,7 +168,7 @@ def _ways(check: CheckRecord) -> Found:
     """A cell that is about the ways to the model and back, in a machine or between two."""
     told = NETWORK in server_stages(check)
     if "server" in stage_shares(check) and not told:
-        return "not measured", "the server does not tell how much of the wait for it is its own", (check.id,)
+        return "not measured", "the server does not report how much of the waiting time is its own", (check.id,)
     return _share(check, (*COPIES, NETWORK) if told else COPIES, "nothing is copied between host and device")
 
 
@@ -178,7 +178,7 @@ def _under_the_roof(bound: str) -> Callable[[Record], Found]:
     def one(check: CheckRecord) -> Found:
         fraction, seen = number_that_shows(check, "share of the roof"), check.conditions.get("bound")
         if seen is None or (fraction is not None and fraction > NO_ROOF):
-            return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
+            return "not measured", f"{check.id} found no roof to compare the model with", (check.id,)
         words = f"bound by {seen}"
         words += "" if fraction is None else f", at {format_quantity(fraction, '%')} of the measured roof"
         return "found" if seen == bound else "not found", words, (check.id,)
@@ -192,7 +192,7 @@ def _saturated(bound: str) -> Callable[[Record], Found]:
     def one(check: CheckRecord) -> Found:
         fraction, seen = number_that_shows(check, "share of the roof"), check.conditions.get("bound")
         if fraction is None or fraction > NO_ROOF:
-            return "not measured", f"{check.id} found no roof to hold the model against", (check.id,)
+            return "not measured", f"{check.id} found no roof to compare the model with", (check.id,)
         words = f"{format_quantity(fraction, '%')} of the measured roof, bound by {seen}"
         return "found" if seen == bound and fraction >= SATURATED else "not found", words, (check.id,)
 
@@ -208,7 +208,7 @@ def _main_memory(record: Record) -> Found:
         share = 100.0 * peak / float(room)
         words = f"{format_quantity(peak, 'MiB')} of {format_quantity(float(room), 'MiB')}, rows included"
         return "found" if share >= NEARLY_FULL else "not found", words, (check.id,)
-    return "not measured", "`memory` would tell", ()
+    return "not measured", "`memory` would show it", ()
 
 
 _CELLS: tuple[tuple[Axis, Resource, str, Callable[[Record], Found], str], ...] = (
@@ -224,33 +224,33 @@ _CELLS: tuple[tuple[Axis, Resource, str, Callable[[Record], Found], str], ...] =
         "smaller batches, rows read in portions, or a machine with more memory",
     ),
     (
-        "data", "I/O", "taking requests apart and putting answers together is slow",
+        "data", "I/O", "parsing requests and building answers is slow",
         _any(*STAGES, _parsing),
         "a binary format, fewer fields, larger batches",
     ),
     (
-        "algorithm", "compute", "its operations take the time", _under_the_roof("compute"),
+        "algorithm", "compute", "its arithmetic takes the time", _under_the_roof("compute"),
         "fewer operations (distillation, pruning of whole blocks) or a lower precision",
     ),
     (
         "algorithm", "memory", "moving weights and activations takes the time", _under_the_roof("memory"),
-        "a lower precision, fused operators, larger batches that use weights again",
+        "a lower precision, fused operators, larger batches that reuse weights",
     ),
     (
         "algorithm", "I/O", "starting many small operators takes the time", _under_the_roof("overhead"),
         "larger batches, fused operators, a compiled or captured graph",
     ),
     (
-        "machine", "compute", "the processor gives nearly all it has", _saturated("compute"),
-        "a faster device or several; software has little left to gain",
+        "machine", "compute", "the processor is nearly saturated", _saturated("compute"),
+        "a faster device or several; software changes gain little",
     ),
     (
-        "machine", "memory", "the memory's bandwidth is used up", _saturated("memory"),
+        "machine", "memory", "the memory bandwidth is exhausted", _saturated("memory"),
         "a device with more bandwidth; more arithmetic units gain nothing",
     ),
     (
         "machine", "I/O", "copies between host and device, or the network, take the time", _any(*STAGES, _ways),
-        "pinned memory, copies beside computing, preprocessing on the device; of a server a nearer one, larger "
-        "requests, answers sent in one piece",
+        "pinned memory, copies that overlap with computing, preprocessing on the device; for a server: a nearer one, "
+        "larger requests, answers sent in one piece",
     ),
 )  # fmt: skip

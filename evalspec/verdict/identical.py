@@ -17,11 +17,11 @@ def same_models(record: Record) -> list[str]:
         if test.against in known and name in known and name not in check.baseline_models
     ]
     return [
-        f"{name} and {other} are the same artifact, run alike: to be no worse than itself shows nothing"
+        f"{name} and {other} are the same artifact, run in the same way: being no worse than itself shows nothing"
         for name, other in dict.fromkeys(pairs)
         if other is not None and _as_run(known[name]) == _as_run(known[other])
     ] + [
-        f"{name} and {other} are the same files of answers: to be no worse than itself shows nothing"
+        f"{name} and {other} are the same files of answers: being no worse than itself shows nothing"
         for name, other in dict.fromkeys(pairs)
         if other is not None and _answers(known[name]) and _answers(known[name]) == _answers(known[other])
         if _as_run(known[name]) != _as_run(known[other])
@@ -72,5 +72,5 @@ def same_rows(record: Record) -> list[str]:
         for name in check.datasets:
             before = names.setdefault(digests.get(name, name), name)
             if before != name:
-                lines.append(f"{check.id} is of {before} and {name}, which hold the same rows")
+                lines.append(f"{check.id} compares {before} and {name}, which have the same rows")
     return lines

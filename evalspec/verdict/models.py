@@ -19,7 +19,10 @@ def models_judged(record: Record) -> list[str]:
     if CANDIDATE in named and CANDIDATE not in about:
         return [f"no blocking requirement is about {CANDIDATE}, which the spec names: {others}"]
     if len(about) > 1:
-        return [f"the requirements are about several models ({', '.join(sorted(about))}), the subject is one of them"]
+        return [
+            f"the requirements are about several models ({', '.join(sorted(about))}), and only one of them is the "
+            "subject"
+        ]
     if subject is not None and subject not in about:
         return [f"no blocking requirement is about {subject}, which is the subject: {others}"]
     return []
@@ -29,8 +32,8 @@ def logged_answers(record: Record) -> list[str]:
     """Sentences on answers that were read in the log of a harness: what it cannot prove, and what is missing in it."""
     details = [(model.name, name, value) for model in record.models for name, value in model.details.items()]
     lines = [
-        f"answers of {model} on {name.removeprefix(LOGGED)} are what a log says ({claim}): which weights gave them, in "
-        "which precision and when, it cannot show"
+        f"answers of {model} on {name.removeprefix(LOGGED)} come from a log ({claim}), which cannot show the weights, "
+        "the precision or the time they were made with"
         for model, name, claim in details
         if name.startswith(LOGGED)
     ]

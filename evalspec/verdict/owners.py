@@ -131,25 +131,25 @@ def _data(seen: _Seen) -> Iterator[Conclusion]:
 
 
 def _calibration(seen: _Seen) -> Iterator[Conclusion]:
-    """Confidence is off, and the quality of answers holds, in every slice that is asked for."""
+    """Confidence is off, but the quality of answers is met, in every slice that is asked for."""
     judged = [check for check, _ in seen.failing("confidence")]
     for model, dataset in dict.fromkeys((model_of(check), dataset_of(check)) for check in judged):
         right = seen.holding("right answers", model, dataset)
         even = seen.holding("answers in slices", model, dataset)
         if dataset and right and even:
             off = seen.failing("confidence", model=model, dataset=dataset)
-            yield _said("calibration", "Confidence is off, and the quality of answers holds", off, [*right, *even],
+            yield _said("calibration", "Confidence is off, but the quality of answers is met", off, [*right, *even],
                         "The pattern points to the calibration")  # fmt: skip
 
 
 def _system(seen: _Seen) -> Iterator[Conclusion]:
-    """Answers come too late, and their quality holds."""
+    """Answers come too late, but their quality is met."""
     late_ones = seen.failing("late answers")
     for model in dict.fromkeys(model_of(check) for check, _ in late_ones):
         right = seen.holding("right answers", model)
         if right:
             late = [one for one in late_ones if model_of(one[0]) == model]
-            yield _said("system", "Answers come too late, and their quality holds", late, right,
+            yield _said("system", "Answers come too late, but their quality is met", late, right,
                         "The pattern points to the system")  # fmt: skip
 
 

@@ -34,7 +34,9 @@ def _shown(one: RequestedItem, itself: Mapping[str, str | None]) -> RequestedIte
     same = {name: itself[name] for name in one.found if itself.get(name) is not None}
     if not same or len(same) < len(one.found):
         return one.model_copy(update={"found": tuple(name for name in one.found if name not in same)})
-    near = tuple(f"{name} is against {other}, which is the same artifact, run alike" for name, other in same.items())
+    near = tuple(
+        f"{name} compares with {other}, which is the same artifact, run in the same way" for name, other in same.items()
+    )
     return one.model_copy(update={"found": (), "near": near})
 
 
@@ -94,7 +96,7 @@ def _decision(profile: Profile, one: RequestedItem, aside: Without | None) -> De
 
 def _remedy(one: RequestedItem) -> str:
     if one.states == BASELINE and one.near:
-        return "compare with another model, or take the comparison out and set the item aside with `without:`"
+        return "compare with another model, or remove the comparison and set the item aside with `without:`"
     return f"{'change that' if one.near else 'add it'}, or set it aside with `without:`"
 
 

@@ -22,15 +22,15 @@ def blocked(record: Record) -> Iterator[Decision]:
         reason = "policy.screens is `block`"
         yield Decision(name=name_of(one), status="FAIL", blocking=True, sentence=one.sentence, reason=reason)
     for screen, why in record.screens.blind.items():
-        sentence = f"the screen {screen} could not look: {why}"
+        sentence = f"the screen {screen} could not run: {why}"
         yield Decision(name=f"screens/{screen}", status="NOT_RUN", blocking=True, sentence=sentence, reason=why)
 
 
 def cautions(record: Record) -> list[str]:
     """Cautions that nobody looked for what nobody asked, that some could not, and what is certain of what they saw."""
     if record.policy.screens == "off":
-        return ["no screen looked for what nobody asked: policy.screens is `off`"]
+        return ["no screens were run: policy.screens is `off`"]
     if record.screens is None or record.policy.screens == "block":
         return []
     certain = [one.sentence for one in record.screens.suspicions if one.weakens]
-    return certain + [f"the screen {screen} could not look: {why}" for screen, why in record.screens.blind.items()]
+    return certain + [f"the screen {screen} could not run: {why}" for screen, why in record.screens.blind.items()]

@@ -129,7 +129,7 @@ def _tail(test: Test, status: Status, *, looks_violated: bool, reason: str | Non
     if reason:
         parts.append(reason)
     if looks_violated:
-        parts.append("violated on its own, only the correction for the number of requirements withholds a FAIL")
+        parts.append("violated on its own; only the correction for the number of requirements prevents a FAIL")
     if test.must_hold is not None and test.parts and status != "PASS":
         parts.append(_worst_parts(test))
     if test.exact and test.first and status == "FAIL":
@@ -164,7 +164,7 @@ def _more(test: Test, seconds: float | None) -> str:
     value = format_quantity(test.value, test.unit, decimals_for(test))
     upper = test.op in ("<=", "<")
     verb = "pass" if (test.value < test.threshold) == upper else "fail"
-    return f"if {value} is the truth, {to_decide(test, seconds)} would {verb} it in 4 of 5 cases"
+    return f"if the true value is {value}, {to_decide(test, seconds)} would {verb} it in 4 of 5 cases"
 
 
 def to_decide(test: Test, seconds: float | None) -> str:

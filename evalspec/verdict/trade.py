@@ -68,12 +68,12 @@ class Trade:
         if gains and losses:
             words = (
                 f"A trade against {self.baseline}: better in {and_list(gains)}, worse in {and_list(losses)}. "
-                "Neither model is better in everything; whether the gain is worth the loss is for people to say"
+                "Neither model is better in everything; people must decide whether the gain is worth the loss"
             )
         elif gains:
-            words = f"Better than {self.baseline} in {and_list(gains)}, and nothing is shown to be worse"
+            words = f"Better than {self.baseline} in {and_list(gains)}, and not shown to be worse in anything"
         elif losses:
-            words = f"Worse than {self.baseline} in {and_list(losses)}, and nothing is shown to be better"
+            words = f"Worse than {self.baseline} in {and_list(losses)}, and not shown to be better in anything"
         else:
             words = f"No difference from {self.baseline} is shown"
         return f"{words}. Not shown either way: {and_list(open_)}." if open_ else f"{words}."

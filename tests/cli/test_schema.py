@@ -32,4 +32,4 @@ def test_one_schema_at_a_time() -> None:
     found = CliRunner().invoke(app, ["schema", "--attestation"])
     assert (found.exit_code, json.loads(found.stdout)["$id"]) == (0, "attestation.v1.json")
     both = CliRunner().invoke(app, ["schema", "--record", "--model-card"])
-    assert both.exit_code == 2 and "--record and --model-card are several schemas; name one" in both.stderr
+    assert both.exit_code == 2 and "--record and --model-card are different schemas; name one" in both.stderr

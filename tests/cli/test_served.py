@@ -67,7 +67,7 @@ def test_the_setting_is_a_list_of_names(value: str, spec: Path, monkeypatch: pyt
     (spec.parent / "pyproject.toml").write_text(f"[tool.evalspec]\nallow-host = {value}\n")
     ended = CliRunner().invoke(app, ["validate", str(spec)])
     assert ended.exit_code == 2
-    assert "allow-host is no setting, or of another type" in ended.output
+    assert "allow-host is not a setting, or has the wrong type" in ended.output
 
 
 def test_secrets_that_a_run_needs_are_named(spec: Path) -> None:

@@ -54,8 +54,8 @@ def test_nor_where_the_caller_stands_in_it(folder: str, caller: Path, monkeypatc
     spec = "spec.yaml" if folder == "suite" else "../spec.yaml"
     code, said = evalspec("validate", spec)
     assert code == 2 and OUTSIDE in said
-    told = "lies in the spec's own folder, so what it says of allow-outside, allow-host, output is not taken; "
-    assert told + "pass --allow-outside, --allow-host, --output if it is meant" in said
+    told = "lies in the spec's own folder, so its settings for allow-outside, allow-host, output are ignored; "
+    assert told + "pass --allow-outside, --allow-host, --output if you mean them" in said
     code, _ = evalspec("run", spec, "--allow-outside", "--quiet")
     assert code == 0
     assert len(list(Path("reports/asks").glob("2*"))) == 1
@@ -87,13 +87,13 @@ def test_what_was_passed_stands_in_the_command(caller: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[tool]\nevalspec = 3\n", "tool.evalspec is no table"),
-        ("[tool.evalspec]\nallow-outside = 1\n", "allow-outside is no setting, or of another type"),
-        ('[tool.evalspec]\noutput = "a\\u0000"\n', "output is no setting, or of another type"),
-        ("[tool.evalspec]\ntrust = true\n", "trust is no setting"),
-        ("[tool.evalspec\n", "is no TOML"),
-        ("[tool.evalspec]\na = " + "[" * 5000, "is no TOML"),
-        ("\udc80", "is no TOML"),
+        ("[tool]\nevalspec = 3\n", "tool.evalspec is not a table"),
+        ("[tool.evalspec]\nallow-outside = 1\n", "allow-outside is not a setting, or has the wrong type"),
+        ('[tool.evalspec]\noutput = "a\\u0000"\n', "output is not a setting, or has the wrong type"),
+        ("[tool.evalspec]\ntrust = true\n", "trust is not a setting"),
+        ("[tool.evalspec\n", "is not valid TOML"),
+        ("[tool.evalspec]\na = " + "[" * 5000, "is not valid TOML"),
+        ("\udc80", "is not valid TOML"),
         ("#" * 2**20 + "\n", "is larger than 1 MiB"),
     ],
 )

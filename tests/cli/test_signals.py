@@ -191,7 +191,7 @@ def test_a_full_disk_at_the_report_says_how_to_go_on(tmp_path: Path) -> None:
     run = [sys.executable, "-c", code, "run", str(path), "--trust", "--output", str(tmp_path / "run")]
     ended = subprocess.run(run, check=False, timeout=60, capture_output=True, text=True)
     assert ended.returncode == 4
-    assert f"record and journal are kept: `evalspec report {tmp_path / 'run'}` writes the pages" in ended.stderr
+    assert f"the record and journal are kept; `evalspec report {tmp_path / 'run'}` writes the pages" in ended.stderr
     done = subprocess.run([sys.executable, "-m", "evalspec", "report", str(tmp_path / "run")], check=False)
     assert done.returncode == 0
     assert (tmp_path / "run" / "report.html").exists()

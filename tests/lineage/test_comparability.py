@@ -132,8 +132,8 @@ def test_models_that_were_not_asked_alike_are_told() -> None:
     held = check().model_copy(update={"models": ("candidate", "baseline"), "baseline_models": ("baseline",)})
     whole = record().model_copy(update={"models": models, "checks": (held,)})
     assert asked_unlike(whole) == (
-        "latency: candidate and baseline have not the same chat template: what lies between them is not the model's "
-        "alone",
+        "latency: candidate and baseline differ in chat template, so a difference between them is not due to "
+        "the model alone",
     )
     alike = whole.model_copy(update={"models": (models[0], model(name="baseline", details=asked("a", "b")))})
     unknown = whole.model_copy(update={"models": (models[0], model(name="baseline", details=asked("a")))})

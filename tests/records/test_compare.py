@@ -102,7 +102,7 @@ def test_a_change_that_is_shown_and_tiny_does_not_count(tmp_path: Path) -> None:
         (quality(960, op="<=", unit="%"), {}, "unit or operator"),
         (quality(960, invalid="the machine was busy"), {}, "quality: the machine was busy"),
         (quality(960, missing="no label", value=None), {}, "quality: no label"),
-        (latency(4.0), {}, "the later run does not ask for it"),
+        (latency(4.0), {}, "the later run does not require it"),
     ],
 )
 def test_what_is_not_comparable_says_in_what(tmp_path: Path, after: CheckRecord, fields: Any, why: str) -> None:
@@ -128,7 +128,7 @@ def test_timings_of_unlike_things_are_refused(tmp_path: Path, after: CheckRecord
 def test_a_threshold_that_moved_is_noticed(tmp_path: Path, threshold: float, way: str) -> None:
     sentence = f"accuracy >= {100 * threshold:g} %"
     found = both(tmp_path, [quality(960)], [quality(960, threshold=threshold, sentence=sentence)], spec_digest="1" * 64)
-    assert found.rows[0].notes == (f"asks `accuracy >= 95 %`, then `{sentence}`: {way}",)
+    assert found.rows[0].notes == (f"required `accuracy >= 95 %`, then `{sentence}`: {way}",)
     assert [(one.of, one.direction) for one in found.asked] == [("quality/accuracy", way)]
 
 
@@ -218,9 +218,10 @@ def test_what_the_two_runs_are_is_said(tmp_path: Path) -> None:
     after = made(quality(960), started="2026-11-20T10:00:00Z", spec="other", only=("quality",))
     assert compare_records(before, after).notes == (
         "they are runs of two specs: example, then other",
-        "what is called the later run was made before the earlier one: 2026-11-20T10:00:00Z, and 2026-11-20T11:00:00Z",
+        "the runs are in the wrong order: the first was made at 2026-11-20T10:00:00Z, the second at "
+        "2026-11-20T11:00:00Z",
         "the earlier run is a draft, and a draft decides nothing",
-        "of the later run only a part was run: quality",
+        "only a part of the later run was run: quality",
     )
 
 

@@ -77,7 +77,7 @@ def test_a_run_that_lacks_a_mandatory_check_is_undecided_and_says_so_everywhere(
     )
     assert record.verdict.reason == f"profile/slices: {said}"
     assert (
-        "`slices` with a blocking requirement: the profile asks for it, and nothing here answers" in record.not_tested
+        "`slices` with a blocking requirement: the profile asks for it, and nothing here covers it" in record.not_tested
     )
     assert ("NOT_RUN", said) in {(line.status, line.text) for line in say(record, run)}
     for name in ("summary.md", "junit.xml"):
@@ -130,7 +130,7 @@ def test_a_run_is_not_gone_on_from_under_another_profile(run: Path) -> None:
     with pytest.raises(RecordError, match=r"the profile of .* has changed since the run in .*; start a new run"):
         again(run, plan(load(suite / "evalspec.yaml")))
     (suite / "team.yaml").write_text(TEAM + "# the same\n")
-    with pytest.raises(RecordError, match=r"nothing in .* had to be given up"):
+    with pytest.raises(RecordError, match=r"nothing in .* was lost to a busy machine"):
         again(run, plan(load(suite / "evalspec.yaml")))
 
 

@@ -183,7 +183,7 @@ def test_a_run_in_another_precision_is_void_whatever_the_journal_says_of_it(base
 
     rewrite_journal(run, seen)
     (line,) = [line for line in verify(run).differs if line.startswith("status of quality: ")]
-    assert "model candidate is to compute in int8 and was seen to in fp32" in line
+    assert "model candidate should compute in int8 but computed in fp32" in line
 
 
 def rewrite_journal(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
@@ -212,11 +212,11 @@ def test_a_page_that_says_another_word(base: Path, name: str) -> None:
     page.write_text(page.read_text().replace("accuracy", "acuracy"))
     done = evalspec("verify", base / "run")
     assert done.returncode == 1
-    assert f"differs: {name}: its bytes are not those that were written" in done.stdout
+    assert f"differs: {name}: its content differs from what was written" in done.stdout
     rewrite_journal(base / "run", lambda event: event | _digests(base / "run", event))
     done = evalspec("verify", base / "run")
     assert done.returncode == 1
-    assert f"differs: {name}: it is not what the record gives" in done.stdout
+    assert f"differs: {name}: it does not match the record" in done.stdout
 
 
 def _digests(run: Path, event: dict[str, Any]) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def test_a_run_without_a_journal(base: Path) -> None:
     (base / "run" / "journal.jsonl").unlink()
     done = evalspec("verify", base / "run")
     assert done.returncode == 3
-    assert "not recomputed: what only the journal of a run tells, such as its times: journal.jsonl" in done.stdout
+    assert "not recomputed: what only the journal of a run says, such as its times: journal.jsonl" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["record.json", "spec.yaml"])
@@ -276,7 +276,7 @@ def test_bytes_that_say_the_same(base: Path, name: str) -> None:
     """A comment in the spec, a space in the record: the journal has the digests of both."""
     path = base / "run" / name
     path.write_text(path.read_text() + "\n")
-    assert verify(base / "run").differs == (f"{name}: its bytes are not those that the run wrote",)
+    assert verify(base / "run").differs == (f"{name}: its content differs from what the run wrote",)
 
 
 def test_no_report_is_made_of_a_verdict_that_was_changed(base: Path) -> None:
@@ -296,7 +296,7 @@ def test_changed_predictions(base: Path) -> None:
     pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
     done = evalspec("verify", base / "run")
     assert done.returncode == 1
-    assert "its bytes are not those that were written" in done.stdout
+    assert "its content differs from what was written" in done.stdout
 
 
 def test_a_changed_dataset(base: Path) -> None:
@@ -399,9 +399,7 @@ def test_a_run_from_before_journals_held_records_is_verified_as_it_was(tmp_path:
     run = shutil.copytree(OLD, tmp_path / "run")
     found = verify(run, spec_folder=ROOT / "suites" / "predictions")
     assert found.differs == ()
-    assert any(
-        "the journal of this run holds no digest of record.json and of its pages" in one for one in found.skipped
-    )
+    assert any("the journal of this run has no digest of record.json and of its pages" in one for one in found.skipped)
     assert {"values of quality", "seed", "waivers"} <= set(found.same)
     # Such records don't have the unit that a requirement is written in.
     assert "quality/accuracy: " in "".join(found.otherwise) and "written_unit" in "".join(found.otherwise)

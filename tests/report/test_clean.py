@@ -31,7 +31,7 @@ def test_the_clean_score_stands_beside_the_full_one() -> None:
     record = leaky()
     (note,) = clean_notes(record, of(record, "quality"))
     assert note == (
-        "Without the rows of test seen in training (check contamination) accuracy is 0.931 instead of 0.962: "
+        "Without the rows of test seen in training (check contamination), accuracy is 0.931 instead of 0.962: "
         "3.1 pp less."
     )
     assert record.verdict is not None

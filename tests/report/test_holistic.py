@@ -35,14 +35,14 @@ def cell(**statuses: Status) -> Together:
 @pytest.mark.parametrize(
     ("statuses", "words"),
     [
-        ({"system": "PASS", "model": "FAIL", "data": "PASS"}, "The system holds and the model fails."),
-        ({"system": "FAIL", "model": "PASS", "data": "PASS"}, "its answers are good, and come too late"),
+        ({"system": "PASS", "model": "FAIL", "data": "PASS"}, "The system meets its requirements and the model fails."),
+        ({"system": "FAIL", "model": "PASS", "data": "PASS"}, "its answers are good, but come too late"),
         ({"system": "PASS", "model": "PASS", "data": "FAIL"}, "The data fail"),
         ({"system": "FAIL", "model": "FAIL", "data": "PASS"}, "fixing one of them"),
-        ({"system": "PASS", "model": "PASS", "data": "PASS"}, "System, model and data hold together"),
+        ({"system": "PASS", "model": "PASS", "data": "PASS"}, "System, model and data meet their requirements"),
         (
             {"system": "PASS", "model": "INCONCLUSIVE", "data": "PASS"},
-            "Model: not every blocking requirement is decided",
+            "Model: some blocking requirements are not decided",
         ),
         ({"system": "PASS", "model": "PASS"}, "Data: nothing was required"),
     ],
@@ -76,14 +76,14 @@ def test_what_differs_is_named() -> None:
     assert by_name(found)["artifact"] == "not shown"
     precision = next(one for one in found.agreements if one.what == "precision")
     assert precision.by_dimension[0] == "fp32 (asked: int8)"
-    assert "claims about the one asked for are void" in precision.means
+    assert "claims about the requested one are void" in precision.means
 
 
 def test_a_dataset_that_no_data_check_looked_at_is_named() -> None:
     record = records.ready()
     kept = tuple(check for check in record.checks if check.dimension != "data")
     uses = {use.name: use.means for use in seen(record.model_copy(update={"checks": kept})).datasets}
-    assert uses["test"] == "The model is judged on it, and no data check looks at it."
+    assert uses["test"] == "The model is judged on it, but no data check examines it."
     assert uses["traffic"] == "No check uses it."
     assert all(use.means == "" for use in seen(record).datasets)
 
@@ -100,7 +100,7 @@ def test_claims_stand_beside_what_was_measured() -> None:
     assert first.leaves_out == "model, precision, boundary, duration, workload, quality, power limit"
     assert first.means == "Measured here at device cpu, not npu."
     assert (second.measured, second.times) == ("not measured", "")
-    assert second.means == "This run measured nothing of it."
+    assert second.means == "This run did not measure it."
 
 
 def test_baseline_stands_beside_the_candidate() -> None:
@@ -120,5 +120,5 @@ def test_where_failures_point_to_is_said_with_links() -> None:
     checks = [records.check(name, [one], blocks=()) for name, one in (("latency", late), ("quality", right))]
     found = seen(records.record(records.decide("NOT READY", "because", [late, right]), checks))
     (one,) = found.pointers
-    assert one.sentence.startswith("Answers come too late, and their quality holds")
+    assert one.sentence.startswith("Answers come too late, but their quality is met")
     assert [name for name, anchor in one.checks] == ["latency", "quality"] and all(anchor for _, anchor in one.checks)

@@ -95,7 +95,7 @@ def test_prose_keeps_code() -> None:
 def test_a_waiver_that_sets_nothing_aside_does_not_say_waived() -> None:
     ended = Waiver(of="calibration/ece", why="Later.", owner="me", expires="2026-01-01")
     text = markdown(records.not_ready().model_copy(update={"waivers": (ended,)}))
-    assert "**Waiver that sets nothing aside:** `calibration/ece`" in text
+    assert "**Waiver without effect:** `calibration/ece`" in text
     assert "**Waived:**" not in text
 
 

@@ -62,7 +62,7 @@ def test_the_hub_s_own_package_reads_it() -> None:
     assert (entry.value, entry.date, entry.verify_token) == (0.97, "2026-11-20T10:00:00Z", None)
     assert entry.notes == (
         "accuracy 0.97, n 1,000, at least 0.96, at most 0.98 (each at 95 %; Clopper-Pearson). Asked: accuracy >= 95 %: "
-        "PASS. Model abababababab, rows efefefefefef, stated to be those of owner/animals. evalspec 0: READY."
+        "PASS. Model abababababab, rows efefefefefef, declared to be those of owner/animals. evalspec 0: READY."
     )
     assert hub.eval_result_entries_to_yaml([entry]) == said
 
@@ -108,7 +108,7 @@ LEAK = a_test("contamination", "exact_duplicates", exact=True, op="==", threshol
         ((check(a_test(against="baseline")),), "quality/accuracy", "compares with baseline"),
         ((check(a_test(), models=("baseline",)),), "quality/accuracy", "the model baseline, which is not the subject"),
         ((check(a_test(), datasets=("mine",)),), "quality/accuracy", "`hub: {id: owner/name, task: TASK, metric: acc"),
-        ((check(a_test(), datasets=("dark",)),), "quality/accuracy", "only rows of dark for which lux < 9 were used"),
+        ((check(a_test(), datasets=("dark",)),), "quality/accuracy", "only rows of dark with lux < 9 were used"),
         ((check(a_test(), datasets=("test", "mine")),), "quality/accuracy", "on several datasets"),
         ((check(a_test(), dimension="system"),), "quality/accuracy", "it is about the system"),
         (
@@ -140,24 +140,24 @@ def test_a_benchmark_has_one_score() -> None:
     twice = (check(a_test()), check(a_test("again", "accuracy", value=0.5), id="again"))
     text = text_of(a_run(*twice))
     assert [one["value"] for one in yaml.safe_load(text)] == [0.97]
-    assert "again/accuracy: owner/animals has one score, and quality/accuracy is it." in text
+    assert "again/accuracy: owner/animals has one score, and that is quality/accuracy." in text
 
 
 def test_what_is_no_share_is_not_in_percent() -> None:
     mae = a_test(metric="mae", unit="min", op="<=", threshold=3.0, value=2.0)
     hub = HUB.model_copy(update={"metric": "mae", "unit": "%"})
-    with pytest.raises(RecordError, match="mae is no share"):
+    with pytest.raises(RecordError, match="mae is not a share"):
         text_of(a_run(check(mae), datasets=(data(hub=hub),)))
 
 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"draft": True}, "the run is a draft, so its scores are none for a model card"),
+        ({"draft": True}, "the run is a draft, so its scores don't belong on a model card"),
         ({"only": ("quality",)}, "only quality was run"),
         ({"interrupted": True}, "the run was interrupted"),
         ({"subject": None}, "the subject is not shown, .* `artifact:`"),
-        ({"datasets": (data(hub=None),)}, "no dataset of this run says which benchmark"),
+        ({"datasets": (data(hub=None),)}, "no dataset of this run names the hub benchmark"),
         ({"checks": ()}, "nothing was required"),
     ],
 )

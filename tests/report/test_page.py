@@ -253,7 +253,7 @@ def test_a_decision_without_a_test_and_a_test_without_a_decision_are_both_shown(
     verdict = record.verdict.model_copy(update={"decisions": (*record.verdict.decisions[1:], lonely)})
     text = Page(render(record, verdict)).words
     assert "The subject is not shown." in text
-    assert "latency_p99 <= 5 ms: the verdict says nothing of it." in text
+    assert "latency_p99 <= 5 ms: the verdict does not cover it." in text
     assert "NOT RUN" in text
 
 

@@ -84,7 +84,7 @@ def previous(**changes: object) -> PreviousRun:
     [
         ({}, ("READY on 19 November 2026, 08:00 UTC.", "Same model.", "Met now: quality/accuracy.")),
         ({"subject": records.FP32}, ("Another model: 0b94c27 was judged then.",)),
-        ({"statuses": {"calibration/ece": "PASS"}}, ("Every requirement ended as it did then.",)),
+        ({"statuses": {"calibration/ece": "PASS"}}, ("Every requirement has the same result as then.",)),
     ],
 )
 def test_it_says_what_changed_since_the_last_run(changes: dict[str, object], said: tuple[str, ...]) -> None:

@@ -107,8 +107,7 @@ def test_f5_zero_rows_are_missing_evidence_whatever_the_policy(case: str) -> Non
 def test_f5_the_sentence_names_what_is_empty_and_what_to_do() -> None:
     test = of(Quality, "recall >= 90 %", {"recall": Parts({"a": NONE, "b": GOOD, "c": EMPTY})}, dataset="test")
     assert test.missing == (
-        "there is no evidence of a (class 'a' has no rows); of c (n 0); bring rows that have it, or leave it out of "
-        "what is required"
+        "there is no evidence of a (class 'a' has no rows); of c (n 0); add rows that have it, or do not require it"
     )
 
 

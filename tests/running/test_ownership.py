@@ -70,7 +70,7 @@ def test_f4_of_several_that_go_on_with_a_run_one_does(tmp_path: Path) -> None:
     for _ in range(20):
         made, refused = together(4, lambda: find_unfinished(None, tmp_path, "spec", DIGEST))
         assert (len(made), len(refused)) == (1, 3)
-        assert all("still going on" in str(error) for error in refused)
+        assert all("still in progress" in str(error) for error in refused)
         made[0].let_go()
 
 
@@ -171,7 +171,7 @@ def linked(path: Path) -> None:
 def test_f7_a_folder_that_is_another_one_is_seen(own: RunFolder, how: Callable[[Path], None], name: str) -> None:
     path = own.path / name
     how(path)
-    assert own.lost() == f"the folder {path.name} of the run is gone, or is not what was written"
+    assert own.lost() == f"the folder {path.name} of the run is missing, or has changed since it was written"
 
 
 def cut(path: Path) -> None:
@@ -191,7 +191,7 @@ def test_f7_what_a_run_says_of_itself_is_there_at_its_end(
 ) -> None:
     how(own.path / name)
     own.journal.write("check", id="late")
-    assert own.lost() == f"the run's {name} is gone, or is not what was written"
+    assert own.lost() == f"the run's {name} is missing, or has changed since it was written"
 
 
 @pytest.mark.parametrize("how", [Path.unlink, cut, replaced, linked])
@@ -202,7 +202,7 @@ def test_f7_evidence_is_there_as_it_was_written(own: RunFolder, how: Callable[[P
     assert own.first_lost([file]) is None
     how(path)
     assert own.first_lost([file]) == (
-        "its evidence is gone: evidence/samples.parquet is gone, or is not what was written"
+        "its evidence is gone: evidence/samples.parquet is missing, or has changed since it was written"
     )
 
 
@@ -228,7 +228,7 @@ def test_f7_a_run_whose_folder_is_removed_is_an_error(tmp_path: Path) -> None:
     record = interrupted_by(tmp_path, shutil.rmtree)
     assert record.verdict is not None and (record.verdict.word, record.verdict.exit_code) == ("ERROR", 4)
     assert record.checks[0].status == "error"
-    assert record.checks[0].reason == "the folder out of the run is gone, or is not what was written"
+    assert record.checks[0].reason == "the folder out of the run is missing, or has changed since it was written"
 
 
 def test_f7_a_check_whose_evidence_is_replaced_is_an_error(tmp_path: Path) -> None:

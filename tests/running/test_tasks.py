@@ -63,7 +63,7 @@ def test_equal_answers_are_admissible_and_others_void_the_timing(tmp_path: Path,
     assert same.invalid is None and "on all 700 rows that were compared" in same.notes[0]
     for other in (made(task, 2), made(task, 1, 1.2)):
         void = guarded(CheckResult({}), [timed(other)], judged, 0.95)
-        assert void.invalid is not None and "rows otherwise than where quality is computed" in void.invalid
+        assert void.invalid is not None and "rows differently from where quality is computed" in void.invalid
 
 
 def test_rounding_of_boxes_is_no_other_answer(tmp_path: Path) -> None:

@@ -65,12 +65,12 @@ def test_it_is_told_everywhere_and_can_be_made_again(tmp_path: Path) -> None:
     assert "a factor of 2." in one.sentence
     assert set(record.screens.looked) == set(screen_names())
     lines = say(record, folder)
-    assert lines[2].text == f"  Nobody asked, but {one.sentence}"
+    assert lines[2].text == f"  Also found: {one.sentence}"
     assert any("shift(x4) <= 0.1" in line.text for line in lines[3:12])
     for page in ("report.html", "summary.md"):
         text = (folder / page).read_text()
-        assert text.index("Nobody asked, but") < text.index("shift(x4) &lt;= 0.1" if page[0] == "r" else "shift(x4)")
-    assert "nobody asked: columns(x4)" in (folder / "junit.xml").read_text()
+        assert text.index("Also found") < text.index("shift(x4) &lt;= 0.1" if page[0] == "r" else "shift(x4)")
+    assert "not asked for: columns(x4)" in (folder / "junit.xml").read_text()
     found = verify(folder)
     assert "screens" in found.same
     assert found.differs == ()
@@ -97,8 +97,8 @@ def test_off_stands_in_the_report(tmp_path: Path) -> None:
     assert record.screens is None
     assert record.verdict is not None
     assert record.verdict.word == "READY"
-    assert "no screen looked" in " ".join(record.verdict.weakened)
-    assert "o screen looked" in (folder / "report.html").read_text()
+    assert "no screens were run" in " ".join(record.verdict.weakened)
+    assert "o screens were run" in (folder / "report.html").read_text()
     assert "Nobody asked" not in (folder / "report.html").read_text()
 
 
@@ -129,5 +129,5 @@ def test_one_that_crashes_harms_nobody(tmp_path: Path, monkeypatch: pytest.Monke
     assert set(found.looked) == set(screen_names()) - {"data/copies"}
     record, _ = made(tmp_path, "tell", 1.0)
     lines = decide(record.model_copy(update={"screens": found})).weakened
-    assert "the screen data/copies could not look: it ate all memory" in lines
+    assert "the screen data/copies could not run: it ate all memory" in lines
     assert json.loads(found.model_dump_json())["questions"] == 2 * (len(screen_names()) - 1)

@@ -100,7 +100,7 @@ CASCADE = Story(
          "f7_quality/accuracy": "INVALID"},
     says={"f7_quality/accuracy": ("its data do not meet", "f7_coverage/missing_conditions")},
     shows={"f7_coverage": ("hall",)},
-    page=("The data fail: what was measured of the model on them does not show how it will do in production.",),
+    page=("The data fail: what was measured on them does not show how the model will perform in production.",),
 )  # fmt: skip
 CLAIMED = Story(
     "F36: a number of a data sheet",

@@ -125,7 +125,7 @@ STORIES = (
     Story(
         "F5: the model waits while JSON is read",
         red={"f5_stages/stage_share(python)": "FAIL", "f5_stages/amdahl_ceiling(inference)": "FAIL"},
-        page=("preprocessing is slow", "only that code tells whether it parses"),
+        page=("preprocessing is slow", "only that code shows whether it parses"),
     ),
     Story(
         "F16: a layer is optimised away",

@@ -83,14 +83,14 @@ def test_it_is_not_ready_although_top_1_holds(tmp_path: Path) -> None:
 def the_report_says_what_is_lost_and_what_is_only_claimed(page: str) -> None:
     for words in (
         "Worse than baseline in accuracy_drop (+0.9 pp), top_5_drop (+0.6 pp), ece_increase (+0.058) and "
-        "worst_slice_drop (+6.8 pp), and nothing is shown to be better.",
-        "Only claimed, and nothing here shows it: latency_p50 35 ms against 120 ms (3.429x), model_size 3.5 MB against "
+        "worst_slice_drop (+6.8 pp), and not shown to be better in anything.",
+        "Claimed, but not shown here: latency_p50 35 ms against 120 ms (3.429x), model_size 3.5 MB against "
         "14 MB (4x), energy_per_inference 621 uJ against 3353 uJ (5.399x) and energy_of_memory 561 uJ against 2243 uJ "
         "(3.998x).",
         "One at a time that is 28.57 samples/s.",
         "One at a time that is 8.333 samples/s.",
         "Without idle, host power and preprocessing.",
-        "This run measured nothing of it.",
+        "This run did not measure it.",
         "That is 66.9 % of the 3353 uJ that the same maker claims for energy_per_inference.",
         "That is 90.34 % of the 621 uJ that the same maker claims for energy_per_inference.",
     ):

@@ -85,5 +85,5 @@ def test_it_is_ready(tmp_path: Path) -> None:
     (model,) = record["models"]
     assert model["details"]["framework"] == "served by serve.py 1"
     assert model["digest_stated"] is True
-    assert "as its maker stated it" in json.dumps(record["verdict"])
+    assert "was declared, not verified" in json.dumps(record["verdict"])
     holds("served-digits/evalspec.yaml", tmp_path / "run")

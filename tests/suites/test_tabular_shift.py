@@ -58,7 +58,7 @@ def test_it_fails_for_what_was_planted_and_can_be_verified_later(tmp_path: Path)
 
 
 def test_its_clean_twin_is_ready(tmp_path: Path) -> None:
-    """In this process: what is asked of processes of their own, the other one shows."""
+    """In this process: what is required of processes of their own, the other one shows."""
     planned = plan(load(SUITE / "clean.yaml"))
     spec = planned.spec
     parts = SpecParts(models={}, datasets=dict(spec.datasets), slices={}, access=Access(SUITE))

@@ -52,7 +52,7 @@ NOBODY = "no blocking requirement is about candidate, which the spec names: they
         (of(passing("quality", "other"), passing("latency", "candidate", severity="warn")), NOBODY.format("other")),
         (
             of(passing("quality", "one"), passing("speed", "two"), named=("one", "two")),
-            "the requirements are about several models (one, two), the subject is one of them",
+            "the requirements are about several models (one, two), and only one of them is the subject",
         ),
     ],
 )

@@ -68,7 +68,7 @@ def test_what_a_claim_does_not_state_is_listed() -> None:
     assert "duration" not in one(a_claim("5 ms", "latency_p50", conditions={})).leaves_out
 
 
-PEAK, ALONE = "and not what is kept up.", "The accelerator alone, without what goes in and comes out."
+PEAK, ALONE = "not a sustained rate.", "The accelerator alone, without input and output."
 KEPT = "Kept up here: 0.444x of the start (sustained)."
 
 
@@ -88,12 +88,12 @@ def said(**conditions: Any) -> Claim:
         ),
         (a_claim(excludes=("transfer",)), STAGES, "Without transfer.", "Here that is 25 % of a query: copy_to_device"),
         (a_claim(excludes=("load", "host_power")), COLD, "Without load and host power.", "load_time here: 1.2 s"),
-        (said(batch="max"), timed("other"), "At the batch that looks best, whichever it is;", "here it is 1."),
+        (said(batch="max"), timed("other"), "At the batch size that looks best;", "here it is 1."),
         (said(batch=64), timed("other"), "At batch 64, where a row waits for the others;", "here it is 1."),
-        (said(precision="int4"), timed("other"), "int4 gives other answers than int8,", "which is what ran here"),
+        (said(precision="int4"), timed("other"), "int4 gives different answers from int8,", "which is what ran here"),
         (
-            said(boundary="per operation"), PRECISION, "Of one operation, and a network is many.",
-            "91 % of this network's ran on the device (precision).",
+            said(boundary="per operation"), PRECISION, "Of one operation, while a network has many.",
+            "91 % of this network's operators ran on the device (precision).",
         ),
     ],
 )  # fmt: skip
@@ -113,8 +113,12 @@ def test_costs_that_a_claim_hides_are_named(claim: Claim, check: CheckRecord, wh
     ("value", "conditions", "found"),
     [
         ("8 TOPS", {"precision": "int8"}, ()),
-        ("15 TOPS", {"precision": "int4"}, ("int4 gives other answers than int8",)),
-        ("up to 10,000 images/s", {"batch": "max", "precision": "int8"}, ("A peak", "At the batch that looks best")),
+        ("15 TOPS", {"precision": "int4"}, ("int4 gives different answers from int8",)),
+        (
+            "up to 10,000 images/s",
+            {"batch": "max", "precision": "int8"},
+            ("A peak", "At the batch size that looks best"),
+        ),
         ("sub-millisecond", {"boundary": "accelerator only"}, ("A peak", "The accelerator alone")),
         ("5x efficient", {"boundary": "per operation"}, ("Of one operation",)),
     ],
@@ -170,7 +174,7 @@ def test_what_is_not_shown_here_is_not_the_same() -> None:
     unknown = MODEL.model_copy(update={"precision": None})
     (found,) = examine(of(a_claim(conditions=WHOLE | {"cooling": "fan"}), models=(unknown,)), {})
     assert found.differs == (
-        "a precision that is not shown, and int8 is claimed", "a cooling that is not shown, and fan is claimed",
+        "a precision that is not shown, while int8 is claimed", "a cooling that is not shown, while fan is claimed",
     )  # fmt: skip
     assert not found.alike
 
@@ -225,7 +229,7 @@ def test_what_follows_from_claims_is_worked_out(
     rates = [f"One at a time that is {each} samples/s." for each in rate or ()]
     assert [line for found in (first, second) for line in found.follows if "One at a time" in line] == rates
     sentence = only_claimed(of(*claims), "candidate", "baseline")
-    assert sentence == f"Only claimed, and nothing here shows it: {metric} {after} against {before} ({ratio})."
+    assert sentence == f"Claimed, but not shown here: {metric} {after} against {before} ({ratio})."
     assert only_claimed(of(claims[0]), "candidate", "baseline") == ""
 
 

@@ -91,14 +91,16 @@ def test_a_violation_is_not_ready() -> None:
 def test_neither_shown_is_undecided_and_prints_the_n_that_would_decide() -> None:
     verdict = decide(a_record(a_check(a_test(**UNDECIDED, n_to_decide=1900))))
     assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
-    assert "if 0.955 is the truth, n = 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
+    assert "if the true value is 0.955, n = 1,900 would pass it in 4 of 5 cases" in verdict.decisions[0].sentence
 
 
 def test_what_would_decide_is_told_with_its_unit_and_its_time() -> None:
     """38 processes of 734 queries are not 27,900 queries; 22 s for 5 of them are 167 s for 38."""
     queried = a_test(**UNDECIDED | {"n": 3671}, n_to_decide=38, to_decide="processes", to_decide_now=5)
     verdict = decide(a_record(a_check(queried).model_copy(update={"duration_s": 22.0})))
-    assert "if 0.955 is the truth, 38 processes (5 now; about 3 min) would pass it" in verdict.decisions[0].sentence
+    assert (
+        "if the true value is 0.955, 38 processes (5 now; about 3 min) would pass it" in verdict.decisions[0].sentence
+    )
     more = a_test(**UNDECIDED | {"n": 3671}, n_to_decide=9000, to_decide="queries", to_decide_now=3671)
     said = decide(a_record(a_check(more).model_copy(update={"duration_s": 22.0}))).decisions[0].sentence
     assert "9,000 queries (3,671 now) would pass it" in said
@@ -148,7 +150,7 @@ def test_violated_before_holm_only_looks_violated_and_blocks_under_every_policy(
     verdict = decide(a_record(*checks, policy=Policy(inconclusive="allow")))
     decision = next(one for one in verdict.decisions if one.name == "quality/accuracy")
     assert decision.looks_violated
-    assert "only the correction for the number of requirements withholds a FAIL" in decision.sentence
+    assert "only the correction for the number of requirements prevents a FAIL" in decision.sentence
     assert (verdict.word, verdict.exit_code) == ("UNDECIDED", 3)
 
 
@@ -346,7 +348,7 @@ def test_a_subject_that_is_not_shown_needs_a_waiver() -> None:
 def test_a_stated_digest_of_the_subject_weakens(name: str, digest: str, weak: int) -> None:
     model = ModelRecord(name=name, kind="predictions", digest=digest * 32, digest_stated=True)
     verdict = decide(a_record(a_check(a_test()), models=(model,)))
-    assert sum("as its maker stated it" in line for line in verdict.weakened) == weak
+    assert sum("was declared, not verified" in line for line in verdict.weakened) == weak
 
 
 @pytest.mark.parametrize("change", [{"draft": True}, {"only": ("quality",)}, {"interrupted": True}])
@@ -365,12 +367,14 @@ def test_what_a_check_says_weakens_the_verdict_stands_with_it() -> None:
 def test_run_until_green_is_visible() -> None:
     verdict = decide(a_record(a_check(a_test()), earlier_runs=3))
     (line,) = verdict.weakened
-    assert line == "decided 3 times before on this test set: a READY that should not be comes out in at most 20 %"
+    assert line == "decided 3 times before on this test set: the risk of a false READY is at most 20 %"
 
 
 def test_runs_of_the_subject_are_told_apart() -> None:
     verdict = decide(a_record(a_check(a_test()), earlier_runs=3, earlier_of_subject=2))
-    assert verdict.weakened[0].startswith("decided 3 times before on this test set, 2 of them on this subject: a READY")
+    assert verdict.weakened[0].startswith(
+        "decided 3 times before on this test set, 2 of them on this subject: the risk of a false READY"
+    )
 
 
 def test_what_is_asked_less_than_before_weakens_the_verdict_and_blocks_nothing() -> None:
@@ -425,7 +429,7 @@ def test_rows_that_were_held_against_themselves_weaken_the_verdict() -> None:
     ]
     check = a_check(a_test()).model_copy(update={"datasets": ("test", "again", "field")})
     assert decide(a_record(check, datasets=tuple(rows))).weakened == (
-        "quality is of test and again, which hold the same rows",
+        "quality compares test and again, which have the same rows",
     )
     apart = check.model_copy(update={"datasets": ("test", "field")})
     assert decide(a_record(apart, datasets=tuple(rows))).weakened == ()
@@ -437,7 +441,7 @@ def test_a_model_that_is_its_own_baseline_weakens_the_verdict() -> None:
         update={"models": ("candidate", "baseline"), "baseline_models": ("baseline",)}
     )
     assert decide(a_record(check, models=tuple(alike))).weakened == (
-        "candidate and baseline are the same artifact, run alike: to be no worse than itself shows nothing",
+        "candidate and baseline are the same artifact, run in the same way: being no worse than itself shows nothing",
     )
     for change in ({"digest": "b2"}, {"digest": None}, {"precision": "int8"}, {"batch": 8}):
         other = alike[1].model_copy(update=change)
@@ -478,7 +482,7 @@ def test_what_the_spec_asks_less_of_stands_at_the_top() -> None:
         "decided at 90 % confidence: more than 1 in 20 may be wrong",
         "dataset test is only the rows where income > 60000, 367 of 3,000",
         "set on the command line: policy.confidence=0.9",
-        "the requirements are about several models (candidate, other), the subject is one of them",
+        "the requirements are about several models (candidate, other), and only one of them is the subject",
     )
 
 

@@ -30,7 +30,7 @@ def test_nothing_measured_is_said_and_never_a_clean_bill() -> None:
     found = cells()
     assert list(found) == [(axis, resource) for axis in AXES for resource in RESOURCES]
     assert {one.state for one in found.values()} == {"not measured"}
-    assert found["machine", "compute"].finding == "`roofline` would tell"
+    assert found["machine", "compute"].finding == "`roofline` would show it"
     assert not any(one.remedy for one in found.values())
 
 
@@ -68,8 +68,7 @@ def test_code_of_ones_own_may_parse_and_only_it_tells() -> None:
     text = found["data", "I/O"]
     assert text.state == "not measured" and text.checks == ("the_stages",)
     assert text.finding == (
-        "91 % of a query is code of one's own (python and python_2), 9 % inference; "
-        "only that code tells whether it parses"
+        "91 % of a query is custom code (python and python_2), 9 % inference; only that code shows whether it parses"
     )
     small = cells(shares(python=5.0, inference=94.0, postprocess=1.0))["data", "I/O"]
     assert (small.state, small.finding) == ("not found", "1 % of a query: postprocess")
@@ -83,7 +82,7 @@ def test_the_way_to_a_server_is_found_where_the_server_tells_its_own_time() -> N
     found = cells(told)["machine", "I/O"]
     assert (found.state, found.finding) == ("found", "93 % of a query: transfer")
     silent = cells(shares(serialize=1.0, server=98.0, parse=1.0))["machine", "I/O"]
-    assert silent.state == "not measured" and "the server does not tell" in silent.finding
+    assert silent.state == "not measured" and "the server does not report" in silent.finding
 
 
 def test_a_fast_pipeline_is_not_to_blame() -> None:
@@ -137,4 +136,4 @@ def test_the_check_that_finds_it_fills_the_cell_whichever_comes_first() -> None:
 def test_a_roof_that_is_exceeded_is_none() -> None:
     found = cells(measured("roofline", {"roof_fraction": 165.0}, bound="compute"))
     assert {found[axis, "compute"].state for axis in ("algorithm", "machine")} == {"not measured"}
-    assert found["machine", "compute"].finding == "the_roofline found no roof to hold the model against"
+    assert found["machine", "compute"].finding == "the_roofline found no roof to compare the model with"

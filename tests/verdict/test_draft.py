@@ -30,7 +30,7 @@ def test_what_was_measured_again_weakens_the_verdict() -> None:
     check = a_check(a_test()).model_copy(update={"attempts": (before, again)})
     (line,) = decide(a_record(check)).weakened
     assert line == (
-        "quality was measured in 3 runs, and only the last one counts: before, the machine was busy; a PASS of it that "
-        "should not be comes out in at most 15 %"
+        "quality was measured in 3 runs, and only the last one counts; before that: the machine was busy; "
+        "its risk of a false PASS is at most 15 %"
     )
     assert decide(a_record(a_check(a_test()))).weakened == ()

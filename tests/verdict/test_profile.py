@@ -79,7 +79,7 @@ def test_it_ends_by_the_day_of_the_run(expires: str | None, word: str) -> None:
     aside = Without(of="energy", why="No meter.", owner="me", expires=expires)
     verdict = decide(judged(an_item(), without=(aside,)))
     assert verdict.word == word
-    ended = "the setting aside of profile/energy ended on 2026-11-19 and no longer holds"
+    ended = "the setting aside of profile/energy ended on 2026-11-19 and no longer applies"
     assert (ended in verdict.weakened) == (word == "UNDECIDED")
 
 
@@ -133,9 +133,10 @@ def test_a_model_that_is_its_own_baseline_answers_nothing(against: tuple[str | N
     verdict = decide(_compared(*against))
     assert verdict.headline == "UNDECIDED (1 undecided)"
     assert verdict.reason == (
-        "profile/baseline: the profile edge asks for `baseline` (quality is against baseline, which is the same "
-        "artifact, run alike): it runs on a battery; compare with another model, or take the comparison out and set "
-        "the item aside with `without:`"
+        "profile/baseline: the profile edge asks for `baseline` (quality compares with baseline, which is the same "
+        "artifact, run in the same way): it runs on a battery; compare with another model, or remove the comparison "
+        "and "
+        "set the item aside with `without:`"
     )
 
 

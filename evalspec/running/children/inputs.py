@@ -273,7 +273,7 @@ class RunInputs:
             written = None if answers.written is None else self._told(answers.written, table, dataset, model)
             return replace(first, again=told[0], by_template=told[1], written=written)
         if answers.n != table.num_rows:
-            raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which has {table.num_rows:,} now")
+            raise InputError(f"{model} answered {answers.n:,} rows of {dataset}, which now has {table.num_rows:,}")
         label = self.label(dataset)
         truth, true_boxes = None, None
         if label is not None:

@@ -61,4 +61,4 @@ def read_likelihoods(path: Path, model: str, beside: str | None) -> TokenLikelih
             details=facts["details"],
         )
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        raise RecordError(f"likelihoods can't be read from {path.name}: {error}") from error
+        raise RecordError(f"the likelihoods can't be read from {path.name}: {error}") from error

@@ -151,7 +151,7 @@ class Child:
             self._watch_memory()
             if time.monotonic() > deadline:
                 self.kill()
-                raise WorkerError(f"{self.role} gave no answer within {allowed_s:g} s and was killed")
+                raise WorkerError(f"{self.role} did not answer within {allowed_s:g} s and was killed")
 
     def _watch_memory(self) -> None:
         used = resident_bytes(self.pid)
@@ -210,7 +210,7 @@ def _ending(code: int | None) -> str:
             name = signal.Signals(-code).name
         except ValueError:
             name = str(-code)
-        hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+        hint = ", perhaps because memory ran out" if name == "SIGKILL" else ""
         return f"was killed by {name}{hint}"
     return f"exited with code {code}"
 

@@ -60,5 +60,5 @@ def _table(check: Check, first: CheckResult, others: dict[str, CheckResult]) -> 
         for name, value in values.items()
         if name not in check.between_templates and "(" not in name
     ]
-    caption = "What is required must hold for each of them; the first ships."
+    caption = "Each of them must meet the requirements; the first one ships."
     return Table(title="By template", caption=caption, columns=tuple(columns), rows=tuple(lines))

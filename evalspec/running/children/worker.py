@@ -114,7 +114,7 @@ class _Worker:
             facts, loaded = self.tables.facts(dataset), self.loaded
             if variant != FIRST:
                 if not isinstance(loaded, GivesVariants):
-                    raise NotRunError(f"a model of kind {self.model.kind} has one way to be asked")
+                    raise NotRunError(f"a model of kind {self.model.kind} can be asked in one way only")
                 loaded = loaded.otherwise(variant.template, variant.sample, variant.order, writes=variant.writes)
             with self._code_runs():
                 self.served[dataset, variant] = Served(self.model, loaded, self.job.parts.access, facts)

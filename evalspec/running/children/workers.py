@@ -52,7 +52,7 @@ class Answering:
             NotRunError: The model is read from files, which hold no answers to other rows.
         """
         if not self._job.parts.models[model].timed:
-            raise NotRunError(f"model {model} is a file of predictions: it can't be asked again, nor about other rows")
+            raise NotRunError(f"model {model} is a file of predictions: it can't answer again, nor answer other rows")
         file = altered_file(self._job.check.name, model, dataset, name)
         out = self._job.evidence / file
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -148,9 +148,9 @@ def kept_answers(evidence: Path, check: str, rows: pa.Table, dataset: str, name:
 
     path = evidence / altered_file(check, model, dataset, name)
     if not path.exists():
-        raise NotRunError(f"the evidence holds no answers of {model} to {name}")
+        raise NotRunError(f"the evidence has no answers of {model} to {name}")
     if read_answers(path).details.get("rows_digest") != rows_digest(rows):
-        raise NotRunError(f"the evidence holds answers of {model} to other rows than {name}")
+        raise NotRunError(f"the evidence has answers of {model} to rows other than {name}")
     return path
 
 
@@ -166,10 +166,10 @@ def kept_likelihoods(
 
     path = evidence / likelihoods_file(check, model, name)
     if not path.exists():
-        raise NotRunError(f"the evidence holds no likelihoods of {model} for {name}")
+        raise NotRunError(f"the evidence has no likelihoods of {model} for {name}")
     written = (pq.read_schema(path).metadata or {}).get(TEXTS_DIGEST, b"").decode()
     if written != texts_digest(_as_table(texts), windows, beside):
-        raise NotRunError(f"the evidence holds likelihoods of {model} for other texts or windows than {name}")
+        raise NotRunError(f"the evidence has likelihoods of {model} for texts or windows other than {name}")
     return path
 
 

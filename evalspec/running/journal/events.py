@@ -84,7 +84,7 @@ def otherwise(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Difference between what two measurements rest on that don't go together, in words."""
     names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
     if not names:
-        return "what it rests on is not known"
-    first = names[0] if names[0] in now and names[0] in before else f"{names[0]}, which was or is not there,"
+        return "what it depends on is not known"
+    first = names[0] if names[0] in now and names[0] in before else f"{names[0]}, which was or is missing,"
     more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
-    return f"{first} is another one{more}"
+    return f"{first} has changed{more}"

@@ -110,7 +110,7 @@ class Again:
         for model in self.record.models:
             now = models.get(model.name)
             if model.content_digest is None and now is not None and now.content_digest is not None:
-                raise RecordError(f"the record in {self.folder} does not say what model {model.name} was; {FRESH}")
+                raise RecordError(f"the record in {self.folder} does not say which model {model.name} was; {FRESH}")
             if now is None or is_another(model, now):
                 raise RecordError(f"model {model.name} has changed since the run in {self.folder}; {FRESH}")
 
@@ -121,11 +121,11 @@ class Again:
         if never:
             return
         if event is None:
-            raise RecordError(f"the journal in {self.folder} does not say what {name} rests on; {FRESH}")
+            raise RecordError(f"the journal in {self.folder} does not say what {name} depends on; {FRESH}")
         if event.basis != basis:
             why = otherwise(event.basis, basis)
             raise RecordError(
-                f"{name} is not run as it was in {self.folder}, such as with other --threads: {why}; {FRESH}"
+                f"{name} is not run as it was in {self.folder}, for example with other --threads: {why}; {FRESH}"
             )
 
     def check_code(self, subjects: Subjects) -> None:
@@ -159,7 +159,7 @@ class Again:
         for file in (*answers, *(file for one in kept for file in one.evidence)):
             source, place = self.folder / file.path, folder / file.path
             if not is_whole(source, file.digest):
-                raise RecordError(f"{source} is gone, or is not what was written; {FRESH}")
+                raise RecordError(f"{source} is missing, or has changed since it was written; {FRESH}")
             try:
                 shutil.copyfile(source, place)
             except OSError as error:
@@ -185,7 +185,7 @@ def again(folder: Path, plan: Plan) -> Again:
     checks, refused = measurable(record)
     if not checks:
         why = f": {'; '.join(refused)}" if refused else ""
-        raise RecordError(f"nothing in {folder} had to be given up for want of a quiet machine{why}")
+        raise RecordError(f"nothing in {folder} was lost to a busy machine{why}")
     return Again(folder, record, events, JournalEvents(events), checks)
 
 
@@ -214,11 +214,13 @@ def _same_spec(folder: Path, record: Record, plan: Plan) -> None:
         None,
     )
     if part is not None:
-        raise RecordError(f"{folder} is {part}, from which nothing is kept; {FRESH}")
+        raise RecordError(f"{folder} is {part}, from which nothing can be kept; {FRESH}")
     if record.verdict is None or record.interrupted:
-        raise RecordError(f"the run in {folder} did not end; go on with it by --resume")
+        raise RecordError(f"the run in {folder} did not finish; continue it with --resume")
     if record.spec_digest != plan.spec.digest:
-        raise RecordError(f"the run in {folder} is of another spec than {plan.spec.file} as it reads now; {FRESH}")
+        raise RecordError(
+            f"the run in {folder} was made from a spec that differs from {plan.spec.file} as it is now; {FRESH}"
+        )
     if profile_digest(record.profile) != profile_digest(plan.spec.profile):
         raise RecordError(f"the profile of {plan.spec.file} has changed since the run in {folder}; {FRESH}")
     if record.evalspec != __version__:
@@ -254,7 +256,7 @@ def measurable(record: Record) -> tuple[dict[str, str], list[str]]:
         void = [test for test in check.tests if test.invalid is not None]
         if check.status != "measured" or not void:
             if check.status in ("invalid", "error"):
-                refused.append(f"{check.id} ended otherwise: {check.reason}")
+                refused.append(f"{check.id} ended differently: {check.reason}")
             continue
         others = [decided[test.name] for test in check.tests if test.invalid is None and test.name in decided]
         stands = next((one for one in others if one.status != "PASS"), None)

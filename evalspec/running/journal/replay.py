@@ -44,16 +44,16 @@ class Replay:
             NotRunError: The file holds others, or none.
         """
         if schedule.repeats > 1 and not (self._left and _repeats(self._left[0]) > 1):
-            raise NotRunError("nothing was asked for twice when these timings were made")
+            raise NotRunError("no item was sent twice when these timings were made")
         first = self._left[0] if self._left else None
         if first is not None and schedule.seed and first.details.get("order_seed", schedule.seed) != schedule.seed:
-            raise NotRunError("the raw samples hold other processes here: no further ones were measured then")
+            raise NotRunError("the raw samples have different processes here: no further ones were measured then")
         taken = self._next(schedule.processes, model)
         other = next((one for one in taken if one.details.get("kind", schedule.kind) != schedule.kind), None)
         if other is not None:
-            raise NotRunError(f"the raw samples hold {other.details['kind']} here, where {schedule.kind} is asked for")
+            raise NotRunError(f"the raw samples have {other.details['kind']} here, where {schedule.kind} is needed")
         if any(one.details.get("repeats", schedule.repeats) != schedule.repeats for one in taken):
-            raise NotRunError(f"the raw samples hold another number of repeats here than {schedule.repeats}")
+            raise NotRunError(f"the raw samples have a different number of repeats here from {schedule.repeats}")
         return taken
 
     def measure_paired(
@@ -69,7 +69,7 @@ class Replay:
         """Findings of the next processes; refused where others follow: a model that told nothing has none here."""
         taken = self._probes[:processes]
         if len(taken) < processes or any((one.model, one.probe) != (model, probe) for one in taken):
-            raise NotRunError(f"the evidence holds no {processes} probes {probe} of {model} here")
+            raise NotRunError(f"the evidence has no {processes} probes {probe} of {model} here")
         self._probes = self._probes[processes:]
         return taken
 
@@ -92,7 +92,7 @@ class Replay:
     def _next(self, count: int, model: str) -> list[Samples]:
         taken = self._left[:count]
         if len(taken) < count or any(one.model != model for one in taken):
-            raise NotRunError(f"the raw samples hold no {count} processes of {model} here")
+            raise NotRunError(f"the raw samples do not have {count} processes of {model} here")
         self._left = self._left[count:]
         return taken
 

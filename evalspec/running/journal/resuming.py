@@ -78,7 +78,7 @@ class KeptChecks:
             digest = sha256_of(self._subjects.predict(dataset, model))
             why = self._subjects.asked_again.get((dataset, model))
             if why is not None or event.answers.get(predictions_key(dataset, model)) != digest:
-                return why or f"the answers of {model} on {dataset} are other ones"
+                return why or f"the answers of {model} on {dataset} have changed"
         return None
 
     def _measured_again(self, name: str, why: str) -> None:

@@ -94,7 +94,7 @@ class ServerFingerprint:
                 if self._failed[name]:
                     shown += f"; {plural(self._failed[name], 'request')} for them failed and had to be sent again"
             else:
-                shown = f"could not be asked at the end of the run: {error}"
+                shown = f"could not be reached at the end of the run: {error}"
                 self._subjects.not_shown(name)
             self._subjects.observe(name, {"answers_of_the_server": shown})
             self._journal.write("witness", model=name, said=shown)
@@ -115,12 +115,12 @@ class ServerFingerprint:
             before = folder / "evidence" / self._file(name, "start").name
             if not before.is_file():
                 raise RecordError(
-                    f"nothing in {folder} says how the server of {name} answered; start a new run instead"
+                    f"{folder} does not record how the server of {name} answered; start a new run instead"
                 )
             if count := different(read_answers(before), read_answers(self._file(name, "start"))):
                 raise RecordError(
-                    f"the server of {name} answers {count} of {self._rows[name]} rows otherwise than in {folder}; "
-                    "start a new run instead"
+                    f"the server of {name} answers {count} of {self._rows[name]} rows differently "
+                    f"from {folder}; start a new run instead"
                 )
 
     def go_on(self, folder: Path, plan: Plan, before: Mapping[str, Witnessed]) -> None:
@@ -136,10 +136,10 @@ class ServerFingerprint:
         """
         for name in _served(plan):
             if name not in self._asked:
-                raise RecordError(f"the server of {name} does not answer, so nothing shows that it is that of {folder}")
+                raise RecordError(f"the server of {name} does not answer, so it can't be shown to be that of {folder}")
             file = folder / "evidence" / self._file(name, "start").name
             if name not in before or not is_whole(file, before[name].digest):
-                raise RecordError(f"{file} is gone, or is not what was written; start a new run instead")
+                raise RecordError(f"{file} is missing, or has changed since it was written; start a new run instead")
         self.check_same(folder)
         for name in self._asked:
             self.stands_for(name, before[name].stands_for)
@@ -191,7 +191,7 @@ def otherwise_at_the_end(start: Path, end: Path) -> str | None:
     count = different(before, after)
     if not count:
         return None
-    return f"{count} of {before.n} rows were answered otherwise at the end of the run than at its start"
+    return f"{count} of {before.n} rows were answered differently at the end of the run from at its start"
 
 
 def voided(checks: Iterable[CheckRecord], differ: Mapping[str, str]) -> list[CheckRecord]:
@@ -205,7 +205,7 @@ def voided(checks: Iterable[CheckRecord], differ: Mapping[str, str]) -> list[Che
     for record in checks:
         hit = next((name for name in record.models if name in differ), None)
         if hit is not None and record.status == "measured":
-            reason = f"the server of {hit} is not the same any more: {differ[hit]}"
+            reason = f"the server of {hit} is no longer the same: {differ[hit]}"
             record = record.model_copy(update={"status": "invalid", "reason": reason})
         records.append(record)
     return records

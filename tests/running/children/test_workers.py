@@ -72,7 +72,7 @@ def test_asked_kept_and_given_back(tmp_path: Path) -> None:
     again = RunInputs(job, lambda *_: None, Replay(job.evidence, "quality")).predict(doubled, "test", "doubled")
     assert again.values is not None
     assert again.values.tolist() == [2.0, 4.0, 6.0]
-    with pytest.raises(NotRunError, match="other rows than doubled"):
+    with pytest.raises(NotRunError, match="rows other than doubled"):
         RunInputs(job, lambda *_: None, Replay(job.evidence, "quality")).predict(rows, "test", "doubled")
     with pytest.raises(NotRunError, match="no answers of candidate to tripled"):
         RunInputs(job, lambda *_: None, Replay(job.evidence, "quality")).predict(rows, "test", "tripled")
@@ -82,7 +82,7 @@ def test_a_file_of_predictions_knows_no_other_rows(tmp_path: Path) -> None:
     job = job_in(tmp_path)
     inputs = RunInputs(job, lambda *_: None, Workers(job))
     with pytest.raises(
-        NotRunError, match="read is a file of predictions: it can't be asked again, nor about other rows"
+        NotRunError, match="read is a file of predictions: it can't answer again, nor answer other rows"
     ):
         inputs.predict(inputs.table("test"), "test", "same", "read")
 

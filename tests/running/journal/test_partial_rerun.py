@@ -117,7 +117,7 @@ def test_only_what_the_machine_voided_is_measured_again(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "measured again: memory; all else is kept" in done.stderr
     assert "model: quality" not in done.stderr and "candidate on test" not in done.stderr
-    assert f"! memory was measured in 2 runs, and only the last one counts: before, {BUSY}" in done.stdout
+    assert f"! memory was measured in 2 runs, and only the last one counts; before that: {BUSY}" in done.stdout
     before, now = checks(folder / "first"), checks(folder / "second")
     assert now["quality"] == before["quality"]
     assert now["memory"]["tests"][0]["invalid"] is None and now["memory"]["attempts"] == [
@@ -139,7 +139,7 @@ def test_it_is_counted_however_often(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert [one["run"] for one in checks(folder / "third")["memory"]["attempts"]] == ["first", "second"]
     assert [one.run for one in read_record(folder / "third").continues] == ["first", "second"]
-    said = f"memory was measured in 3 runs, and only the last one counts: before, {BUSY}; the load generator was"
+    said = f"memory was measured in 3 runs, and only the last one counts; before that: {BUSY}; the load generator was"
     assert said in done.stdout
 
 
@@ -170,7 +170,7 @@ def test_a_spec_that_reads_otherwise_is_another_one(folder: Path) -> None:
     (folder / "spec.yaml").write_text(SPEC.replace("90 %", "89 %"))
     done = again(folder)
     assert done.returncode == 2
-    assert "is of another spec than spec.yaml as it reads now; start a new run instead" in done.stderr
+    assert "was made from a spec that differs from spec.yaml as it is now; start a new run instead" in done.stderr
 
 
 def test_other_data_are_refused_and_leave_no_run_behind(folder: Path) -> None:
@@ -187,7 +187,7 @@ def test_other_data_are_refused_and_leave_no_run_behind(folder: Path) -> None:
 
 def test_another_artifact_or_number_of_threads_is_refused(folder: Path) -> None:
     said = again(folder, "--threads", "2").stderr
-    assert "quality is not run as it was in" in said and "such as with other --threads" in said
+    assert "quality is not run as it was in" in said and "for example with other --threads" in said
     (folder / "behaviour.py").write_text(MODEL + "\n# another one\n")
     assert "model candidate has changed since the run in" in again(folder).stderr
 
@@ -207,14 +207,14 @@ def test_evidence_that_was_changed_is_refused(folder: Path) -> None:
     (folder / "first" / "evidence" / "predictions-candidate-test.parquet").write_bytes(b"PAR1")
     done = again(folder)
     assert done.returncode == 2
-    assert "is gone, or is not what was written" in done.stderr
+    assert "is missing, or has changed since it was written" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--resume", "--draft"])
 def test_it_goes_alone(folder: Path, option: str) -> None:
     done = again(folder, option)
     assert done.returncode == 2
-    assert f"{option} and --remeasure don't go together" in done.stderr
+    assert f"{option} and --remeasure can't be combined" in done.stderr
 
 
 @pytest.mark.proof
@@ -285,7 +285,7 @@ def test_a_server_that_answers_otherwise_is_another_one(tmp_path: Path) -> None:
         witness = ServerFingerprint(None, children, None, None)  # type: ignore[arg-type]  # nobody is asked
         witness._asked, witness._rows = {"candidate": "test"}, {"candidate": 3}
         if differs:
-            with pytest.raises(RecordError, match="the server of candidate answers 1 of 3 rows otherwise than in"):
+            with pytest.raises(RecordError, match="the server of candidate answers 1 of 3 rows differently from"):
                 witness.check_same(tmp_path / "before")
         else:
             witness.check_same(tmp_path / "before")

@@ -90,7 +90,7 @@ def test_f2_a_file_of_predictions_that_was_swapped_in_between(tmp_path: Path) ->
     _, out = interrupted(spec)
     answers(tmp_path / "said.parquet", right=False)
     record, steps = go(spec, out, resume=True)
-    assert_measured_again(record, steps, "said.parquet (answers on test of candidate) is another one")
+    assert_measured_again(record, steps, "said.parquet (answers on test of candidate) has changed")
     assert record.models[0].contents[0].digest == sha256_of(tmp_path / "said.parquet")
 
 
@@ -124,7 +124,10 @@ def test_f2_answers_that_were_changed_in_the_run_itself_are_asked_for_again(tmp_
     (out / "evidence" / "predictions-candidate-test.parquet").write_bytes(b"PAR1")
     record, _ = go(spec, out, resume=True)
     assert record.verdict is not None and record.verdict.word == "READY"
-    assert record.resumption is not None and "is gone, or is not what was written" in record.resumption.again["one"]
+    assert (
+        record.resumption is not None
+        and "is missing, or has changed since it was written" in record.resumption.again["one"]
+    )
 
 
 def test_f2_a_file_of_predictions_that_is_replaced_during_a_run_voids_it(tmp_path: Path) -> None:
@@ -205,7 +208,7 @@ def test_f2_a_server_is_held_against_what_the_run_began_with(tmp_path: Path, sig
         server.kill()
         server.wait()
     if sign:
-        assert_measured_again(record, steps, "the server of candidate is another one")
+        assert_measured_again(record, steps, "the server of candidate has changed")
     else:
         assert record.verdict is not None and record.verdict.word == "READY", record.verdict
         assert record.resumption is not None and record.resumption.kept == ("one",)
@@ -247,7 +250,7 @@ def test_f2_code_that_lies_elsewhere_counts_with_what_lies_beside_it(tmp_path: P
     _, out = interrupted(spec)
     (far / changed).write_text(after)
     record, steps = go(spec, out, resume=True)
-    assert_measured_again(record, steps, f"../far/{changed}, which candidate reads, is another one")
+    assert_measured_again(record, steps, f"../far/{changed}, which candidate reads, has changed")
 
 
 @pytest.mark.proof

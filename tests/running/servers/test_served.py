@@ -277,7 +277,7 @@ def test_a_server_of_somebody_elses_that_is_gone_at_the_end_is_not_shown(tmp_pat
         finally:
             server.kill()
     (model,) = record["models"]
-    assert "could not be asked at the end of the run: no server answers" in model["details"]["answers_of_the_server"]
+    assert "could not be reached at the end of the run: no server answers" in model["details"]["answers_of_the_server"]
     assert record["subject"] is None
     assert record["verdict"]["word"] != "READY"
 

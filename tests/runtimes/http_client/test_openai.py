@@ -252,7 +252,7 @@ def test_what_a_server_tells_of_itself_is_kept(tmp_path: Path) -> None:
         ({}, None), ({"template_digest": "a" * 64}, None),
         ({"template_digest": "a" * 64, "template_planned": "a" * 64}, None),
         ({"template_digest": "a" * 64, "template_planned": "b" * 64}, "its server has aaaaaaaaaaaa"),
-        ({"template_planned": "b" * 64}, "its server does not tell its own"),
+        ({"template_planned": "b" * 64}, "its server does not report its own"),
     ],
 )  # fmt: skip
 def test_another_template_than_planned_voids_what_was_measured(details: dict[str, Any], words: str | None) -> None:

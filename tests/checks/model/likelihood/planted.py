@@ -67,7 +67,7 @@ def case(folder: Path, sentence: str, rows: int = DOCUMENTS, **model: float) -> 
 
 
 def planted(sentence: str, what: str, **defect: float) -> Planted:
-    """One defect: a number of `language_model` that is another one."""
+    """One defect: a number of `language_model` that has changed."""
     return Planted(
         "likelihood",
         sentence.split()[0],

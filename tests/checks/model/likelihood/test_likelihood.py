@@ -164,7 +164,7 @@ Asked = list[tuple[str, Windows, int]]
 
 
 def with_other_tokens(name: str) -> tuple[FakeInputs, Asked]:
-    """Inputs of which one model has tokens of two bytes, and what is asked of them: model, windows, letters."""
+    """Inputs of which one model has tokens of two bytes, and what is required of them: model, windows, letters."""
     inputs = language_model()
     plain = inputs.likelihoods
     assert plain is not None
