@@ -145,7 +145,7 @@ def write_answers(answers: Answers, path: Path) -> None:
         meta["written"] = {"sets": 1 + len(answers.written.again), "columns": list(_columns(answers.written)),
                            "extracted_as": answers.written.extracted_as}  # fmt: skip
         meta["columns"] = list(_columns(answers))
-    table = pa.concat_tables(tables, promote_options="default").replace_schema_metadata(
+    table = _readable(pa.concat_tables(tables, promote_options="default")).replace_schema_metadata(
         {META_KEY: json.dumps(meta).encode()}
     )
     partial = path.with_name(path.name + ".partial")
@@ -156,6 +156,20 @@ def write_answers(answers: Answers, path: Path) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise WorkerError(f"predictions can't be written to {path}: {error.strerror or error}") from error
+
+
+def _readable(table: pa.Table) -> pa.Table:
+    """The table, with lists of any length where those of one length have missing cells.
+
+    pyarrow before 26 writes those and cannot read them again ("Expected all lists to be of size").
+    """
+    import pyarrow as pa
+
+    for index, field in enumerate(table.schema):
+        if pa.types.is_fixed_size_list(field.type) and table.column(index).null_count:
+            plain = pa.field(field.name, pa.list_(field.type.value_type))
+            table = table.set_column(index, plain, table.column(index).cast(plain.type))
+    return table
 
 
 def count(answers: Answers) -> int:
@@ -228,11 +242,15 @@ def _with_further(table: pa.Table, meta: Mapping[str, Any]) -> Answers:
 
 def _answers(table: pa.Table, meta: Mapping[str, Any]) -> Answers:
     """One set of answers."""
+    import pyarrow as pa
+
     columns = {name: table.column(name).to_numpy() for name in COLUMNS if name in table.column_names}
     probabilities = None
     if "probabilities" in table.column_names:
         listed = table.column("probabilities").combine_chunks()
-        probabilities = listed.flatten().to_numpy(zero_copy_only=False).reshape(len(table), listed.type.list_size)
+        flat = listed.flatten().to_numpy(zero_copy_only=False)
+        fixed = pa.types.is_fixed_size_list(listed.type)
+        probabilities = flat.reshape(len(table), listed.type.list_size if fixed else len(flat) // len(table))
     classes = meta["classes"]
     return Answers(
         n=int(meta["n"]),

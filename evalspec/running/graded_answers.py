@@ -76,9 +76,8 @@ class GradedAnswers:
     def sentence(self) -> str:
         """Both scores, in words."""
         return (
-            f"while it was timed, {self.model} had a {self.metric} of {100 * self.timed:.1f} "
-            f"%, but {100 * self.calm:.1f} "
-            f"% where quality is computed, on {plural(self.compared, 'row')} of {self.rows:,}"
+            f"{self.metric} of {self.model} was {_percent(self.timed)} while it was timed and {_percent(self.calm)} "
+            f"where quality is computed, on {self.compared:,} of {plural(self.rows, 'row')}"
         )
 
     @property
@@ -96,8 +95,8 @@ class GradedAnswers:
     def doubt(self) -> str:
         """Why the speed does not count, where it is not `shown`."""
         if self.lost > self.margin * self.compared:
-            return f"{self.sentence}: at most {100 * self.margin:.1f} % may be lost"
-        return f"{self.sentence}: more queries must be timed to show that at most {100 * self.margin:.1f} % are lost"
+            return f"{self.sentence}: at most {_percent(self.margin)} may be lost"
+        return f"{self.sentence}: more queries must be timed to show that at most {_percent(self.margin)} are lost"
 
 
 def graded(
@@ -148,6 +147,10 @@ def graded(
         calm.model, before.name, before.margin, calm.n, int(there.sum()), float(before.scores[there].mean()),
         float(mean[there].mean()), length, unit,
     )  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return f"{round(100.0 * share, 1):g} %"
 
 
 def _length(

@@ -146,7 +146,7 @@ def test_set_changes_a_field_and_the_resolved_spec_says_so(started_elsewhere: Pa
     [
         (("run", "nowhere.yaml"), "nowhere.yaml"),
         (("report", "nowhere"), "holds no record.json"),
-        (("report", "nowhere", "--html", "--model-card"), "--html, --model-card would be printed into one another"),
+        (("report", "nowhere", "--html", "--model-card"), "--html, --model-card can't be printed together"),
         (("run", SUITE / "evalspec.yaml", "--only", "qualty"), "did you mean 'quality'?"),
         (("run", SUITE / "evalspec.yaml", "--time-limit", "5"), "5"),
         (("run", SUITE / "evalspec.yaml", "--time-limit", "0 s"), "--time-limit must be above 0"),

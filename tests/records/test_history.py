@@ -115,7 +115,7 @@ def test_a_check_that_was_set_otherwise_breaks_the_line(tmp_path: Path) -> None:
     assert history(tmp_path).trends[0].places[-1].breaks == "quality.positive: cat, then cow"
     (folder / "spec.yaml").unlink()
     assert history(tmp_path).trends[0].places[-1].breaks == ""
-    blind = [one.run for one in history(tmp_path).runs if any("no spec can be read" in note for note in notes(one))]
+    blind = [one.run for one in history(tmp_path).runs if any("no readable spec" in note for note in notes(one))]
     # That of the check which stands in no spec here, and this one.
     assert [run[9:13] for run in blind] == ["1003", "1005"]
 
@@ -205,7 +205,7 @@ def test_what_is_not_shown_is_said(runs: Path) -> None:
     found = history(runs, last=2)
     assert (len(found.runs), found.earlier, found.drafts) == (2, 2, 1)
     (unread, changed) = found.unread
-    assert unread[0].startswith("20261120T1005") and "no record that this version reads" in unread[1]
+    assert unread[0].startswith("20261120T1005") and "not a record that this version can read" in unread[1]
     assert changed[0].startswith("20261120T1006") and "its tests do not give its verdict" in changed[1]
     lines = "\n".join(trend_lines(found))
     assert "2 earlier runs not shown" in lines and "1 draft left out" in lines and "do not give its verdict" in lines

@@ -113,12 +113,12 @@ REMEDIES: list[tuple[AnyRemedy, str, str]] = [
         RemoveRows(
             metrics=("accuracy",), dataset="test", rows=(4, 9), total=12, also_in=("train",), file="rows.parquet"
         ),
-        "Take 12 rows out of test",
+        "Remove 12 rows from test",
         "Rows 4, 9 and 10 more of test are also in train (evidence/rows.parquet lists all).",
     ),
     (
         RemoveRows(metrics=("accuracy",), dataset="test", rows=(4,), total=1),
-        "Take 1 row out of test",
+        "Remove 1 row from test",
         "Row 4 of test.",
     ),
     (
@@ -266,7 +266,7 @@ def test_the_smallest_remedy_that_helps_all_is_taken() -> None:
     record = run((case("FAIL"),))
     (check,) = record.checks
     record = record.model_copy(update={"checks": (check.model_copy(update={"remedies": tuple(known)}),)})
-    assert steps(record).steps[0].title == "Take 1 row out of test"
+    assert steps(record).steps[0].title == "Remove 1 row from test"
 
 
 def test_a_count_says_of_what() -> None:

@@ -43,7 +43,7 @@ def test_a_run_that_is_still_going_on_is_not_resumed(tmp_path: Path) -> None:
     journal = Journal(folder / "journal.jsonl")
     journal.write("start", spec="ab" * 32)
     assert journal.hold()
-    with pytest.raises(RecordError, match="still going on"):
+    with pytest.raises(RecordError, match="still in progress"):
         find_unfinished(None, tmp_path, "spec", "ab" * 32)
     journal.let_go()
     assert taken_up(tmp_path, None) == folder
@@ -77,7 +77,7 @@ def test_lines_of_a_journal_that_are_none_are_left_out(tmp_path: Path) -> None:
 )
 def test_what_is_no_record_says_why(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "record.json").write_text(text)
-    with pytest.raises(RecordError, match="no record that this version reads: ") as found:
+    with pytest.raises(RecordError, match="not a record that this version can read: ") as found:
         read_record(tmp_path)
     assert said in str(found.value) and "validation error" not in str(found.value)
 

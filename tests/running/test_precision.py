@@ -67,7 +67,7 @@ class Quiet:
 @pytest.mark.parametrize(
     ("asked", "got", "words"),
     [
-        ("cuda:0", "cpu", "is to run on cuda:0 and was seen to run on cpu"),
+        ("cuda:0", "cpu", "should run on cuda:0 but ran on cpu"),
         ("cuda:1", "cuda", None),
         ("cpu", "cpu", None),
         ("cpu", None, None),

@@ -58,7 +58,7 @@ def test_replay_gives_them_in_order_and_refuses_others(tmp_path: Path) -> None:
     schedule = Schedule(kind="single_stream", queries=4, processes=2)
     replay = Replay(tmp_path, "c")
     assert [one.process for one in replay.measure(schedule, "test", "a", lambda *_: None)] == [0, 1]
-    with pytest.raises(NotRunError, match="no 2 processes of b"):
+    with pytest.raises(NotRunError, match="do not have 2 processes of b"):
         replay.measure(schedule, "test", "b", lambda *_: None)
 
 
@@ -74,8 +74,8 @@ def test_replay_tells_an_audit_and_another_way_of_measuring_by_what_they_say_of_
     audit, plain = told("single_stream", 2), told("single_stream", 1)
     assert len(asked([audit], repeats=2)) == len(asked([plain])) == 1
     for samples, fields, message in (
-        ([plain], {"repeats": 2}, "nothing was asked for twice"),
-        ([audit], {}, "another number of repeats here than 1"),
+        ([plain], {"repeats": 2}, "no item was sent twice"),
+        ([audit], {}, "a different number of repeats here from 1"),
         ([told("open_loop", 1)], {}, "hold open_loop here, where single_stream"),
     ):
         with pytest.raises(NotRunError, match=message):

@@ -54,7 +54,7 @@ def test_rows_are_scored_and_scores_are_not_read(tmp_path: Path, right: int, wor
     assert record.verdict is not None
     assert record.verdict.word == word, record.verdict.headline
     assert [test.value for check in record.checks for test in check.tests] == [right / 200]
-    said = "answers of candidate on test are what a log says (lm-eval, filter strict; it names no model): which "
+    said = "answers of candidate on test come from a log (lm-eval, filter strict; it names no model), which "
     assert any(line.startswith(said) for line in record.verdict.weakened), record.verdict.weakened
 
 

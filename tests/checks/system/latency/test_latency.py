@@ -490,7 +490,7 @@ def test_timings_without_an_audit_say_so(tmp_path: Path) -> None:
 
     result = Latency(dataset="test", require=(P99,)).run(FakeInputs(tmp_path, samples=again))
     assert result.invalid is None and below(p_values(result, P99)[0], 0.01)
-    assert any("Caching was not audited: nothing was asked for twice" in note for note in result.notes)
+    assert any("Caching was not audited: no item was sent twice" in note for note in result.notes)
 
 
 HALF = Requirement("latency_p99 <= 0.5x baseline", "latency_p99", None, "<=", 0.0, "ms", model="baseline", factor=0.5)
