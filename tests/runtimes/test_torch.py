@@ -212,6 +212,7 @@ def test_a_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Of torch, on TF32 and on buffers that it only reads.
 @pytest.mark.parametrize("compiled", [False, True])
 def test_on_a_gpu(access: Access, rows: pa.Table, linear_pt2: Path, compiled: bool) -> None:
     one = served(access, device="cuda:0", compile=compiled)
