@@ -338,11 +338,12 @@ class Progress:
         left = f", about {duration(end.left_s)} left" if end.left_s >= 1 else ""
         self._place = f" [{end.place}/{end.of}{left}]"
         status, said = check_line(end)
+        word = status or "ran"
         line = f"{said}, {duration(end.record.duration_s)} [{end.place}/{end.of}]"
         if self._bar is None:
-            self._echo(f"  {status}: {line}{left}")
+            self._echo(f"  {word}: {line}{left}")
             return
-        shape = self._terminal.shape(status) or status
+        shape = self._terminal.shape(word) or word
         first, *rest = self._terminal.wrapped(one_line(f"    {line}"), 6)
         self._bar.console.print(_text(f"  {shape} {first[4:]}"))
         for one in rest:

@@ -118,11 +118,12 @@ def write_reports(record: Record, folder: Path) -> None:
     note_pages(folder, {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()})
 
 
-def check_line(end: CheckEnd) -> tuple[Status, str]:
+def check_line(end: CheckEnd) -> tuple[Status | None, str]:
     """Status of a check that has just ended, as far as it can be known by itself, and what is said of it.
 
     Returns:
-        ``FAIL`` for a violation whatever comes, ``PASS`` where all that blocks holds, ``INCONCLUSIVE`` in between.
+        ``FAIL`` for a violation whatever comes, ``PASS`` where all that blocks holds, ``INCONCLUSIVE`` in between; None
+        for what was measured in a draft, which decides nothing.
     """
     record = end.record
     if record.status != "measured":
@@ -131,7 +132,8 @@ def check_line(end: CheckEnd) -> tuple[Status, str]:
     tests = [test for test in record.tests if test.severity == "require"] or list(record.tests)
     shown = min(tests, key=lambda test: _rank(test, status), default=None)
     more = f" and {plural(len(tests) - 1, 'requirement')} more" if len(tests) > 1 else ""
-    return status, record.id if shown is None else f"{record.id}: {_value(shown)}, needs {_needs(shown)}{more}"
+    said = record.id if shown is None else f"{record.id}: {_value(shown)}, needs {_needs(shown)}{more}"
+    return None if end.draft else status, said
 
 
 def _rank(test: Test, status: Status) -> float:

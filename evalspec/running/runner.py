@@ -164,7 +164,7 @@ class _Run:
             for place, planned in enumerate(self.plan.checks, 1):
                 self._check(planned)
                 if isinstance(self.observer, WatchesChecks):
-                    self.observer.ended(check_end(self.checks[-1], self.plan, place))
+                    self.observer.ended(check_end(self.checks[-1], self.plan, place, self.options.draft))
                 if self.options.fail_fast and violated(self.checks[-1], self.plan):
                     break
             if not self.options.draft:

@@ -61,12 +61,12 @@ def without_lost(
     return records
 
 
-def check_end(check: CheckRecord, plan: Plan, place: int) -> CheckEnd:
+def check_end(check: CheckRecord, plan: Plan, place: int, draft: bool = False) -> CheckEnd:
     """End of the check at this place, from 1 on, of a plan."""
     asked = [test for test in check.tests if test.severity == "require"]
     met = check.status == "measured" and all(_holds(test, plan.alpha) for test in asked)
-    left_s = sum(one.seconds for one in plan.checks[place:])
-    return CheckEnd(check, place, len(plan.checks), left_s, violated(check, plan), met)
+    left_s = 0.0 if draft else sum(one.seconds for one in plan.checks[place:])
+    return CheckEnd(check, place, len(plan.checks), left_s, violated(check, plan), met, draft)
 
 
 def _holds(test: Test, alpha: float) -> bool:

@@ -57,9 +57,10 @@ class CheckEnd:
         record: Its record.
         place: Its place among the checks of the run, from 1 on.
         of: Checks of the run.
-        left_s: Seconds that the plan gives to those still to come.
+        left_s: Seconds that the plan gives to those still to come; 0: not known, as in a draft.
         violated: A blocking requirement is violated, whatever comes.
         met: Each blocking requirement holds by itself; data that fail later may still keep it from counting.
+        draft: A few rows and queries were measured, which decide nothing.
     """
 
     record: CheckRecord
@@ -68,6 +69,7 @@ class CheckEnd:
     left_s: float
     violated: bool
     met: bool
+    draft: bool = False
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -172,6 +173,18 @@ def test_a_line_for_each_check_stays(capsys: pytest.CaptureFixture[str]) -> None
         progress.step("data: shift")
     said = capsys.readouterr().err
     assert "FAIL: contamination: exact_duplicates 4 rows, needs = 0 rows, 2 s [1/3], about 40 s left" in said
+
+
+def test_a_check_of_a_draft_ran_and_decides_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    test = one_test("accuracy", value=0.93, threshold=0.95, op=">=", unit="fraction", written_unit="%")
+    with Progress() as progress:
+        for status in ("measured", "error"):
+            progress.ended(replace(end_of(test, status), left_s=0.0, draft=True))
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "  ran: contamination: accuracy 93 %, needs ≥ 95 %, 2 s [1/3]",
+        "  ERROR: contamination: why, 2 s [1/3]",
+    ]
 
 
 @pytest.mark.parametrize(
