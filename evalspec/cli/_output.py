@@ -67,6 +67,9 @@ MARKS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 """Status or verdict: the shape and the colour that it has on a terminal."""
 
+WORDS: Mapping[str, str] = {"INVALID": "NOT JUDGED", "NOT_RUN": "NOT RUN"}
+"""Statuses that people read under another name, as on the page."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
@@ -127,7 +130,7 @@ def echo_status(line: str, status: str, note: str = "") -> None:
     terminal = Terminal.of(sys.stdout)
     shape = terminal.shape(status)
     if not shape:
-        for one in terminal.wrapped(one_line(f"  {status:<12} {note:<6} {line}"), 22):
+        for one in terminal.wrapped(one_line(f"  {WORDS.get(status, status):<12} {note:<6} {line}"), 22):
             typer.echo(one)
         return
     first, *rest = terminal.wrapped(one_line(f"    {note + ': ' if note else ''}{line}"), 4)
@@ -341,9 +344,9 @@ class Progress:
         word = status or "ran"
         line = f"{said}, {duration(end.record.duration_s)} [{end.place}/{end.of}]"
         if self._bar is None:
-            self._echo(f"  {word}: {line}{left}")
+            self._echo(f"  {WORDS.get(word, word)}: {line}{left}")
             return
-        shape = self._terminal.shape(word) or word
+        shape = self._terminal.shape(word) or WORDS.get(word, word)
         first, *rest = self._terminal.wrapped(one_line(f"    {line}"), 6)
         self._bar.console.print(_text(f"  {shape} {first[4:]}"))
         for one in rest:

@@ -34,7 +34,7 @@ class Verdict(Frozen):
 
     word: Word
     reason: str = Field(description="The one reason, for the top of the report.")
-    headline: str = Field(description="The word with what it does not cover: READY (1 waived, 2 undecided).")
+    headline: str = Field(description="The word with what it does not cover: READY (1 waived, 2 inconclusive).")
     exit_code: int
     counts: dict[str, int]
     decisions: tuple[Decision, ...] = ()

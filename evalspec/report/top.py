@@ -22,7 +22,7 @@ COUNTED: dict[Status, tuple[str, str]] = {
     "ERROR": ("crashed", "crashed"),
     "INVALID": (f"is {NOT_JUDGED}", f"are {NOT_JUDGED}"),
     "NOT_RUN": ("was not run", "were not run"),
-    "INCONCLUSIVE": ("is undecided", "are undecided"),
+    "INCONCLUSIVE": ("is inconclusive", "are inconclusive"),
     "PASS": ("is met", "are met"),
 }
 

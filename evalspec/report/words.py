@@ -21,7 +21,7 @@ STATUS_WORDS: dict[Status, str] = {
     "ERROR": "crashed",
     "INVALID": NOT_JUDGED,
     "NOT_RUN": "not run",
-    "INCONCLUSIVE": "undecided",
+    "INCONCLUSIVE": "inconclusive",
     "PASS": "met",
 }
 """How a requirement ended, in a sentence."""

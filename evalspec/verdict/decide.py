@@ -273,7 +273,10 @@ def _counts(decisions: Iterable[Decision]) -> dict[str, int]:
 
 def _headline(word: Word, decisions: tuple[Decision, ...], blocking: list[Decision], counts: Mapping[str, int]) -> str:
     void = sum(1 for decision in decisions if decision.blocking and decision.status == "INVALID")
-    undecided = sum(1 for decision in decisions if decision.blocking and decision.status in ("INCONCLUSIVE", "NOT_RUN"))
+    inconclusive, not_run = (
+        sum(1 for decision in decisions if decision.blocking and decision.status == status)
+        for status in ("INCONCLUSIVE", "NOT_RUN")
+    )
     failed = sum(1 for decision in blocking if decision.status == "FAIL")
     words = [
         f"{number} {what}"
@@ -282,7 +285,8 @@ def _headline(word: Word, decisions: tuple[Decision, ...], blocking: list[Decisi
             (sum(1 for decision in blocking if decision.status == "ERROR"), "crashed"),
             (counts.get("waived", 0), "waived"),
             (void, "not judged"),
-            (undecided, "undecided"),
+            (inconclusive, "inconclusive"),
+            (not_run, "not run"),
         )
         if number
     ]
@@ -374,7 +378,7 @@ def _weakened(
         if decision.blocking and decision.status == "INCONCLUSIVE" and not decision.looks_violated
     ]
     if record.policy.inconclusive == "allow" and allowed:
-        lines.append(f"the policy lets these pass undecided: {', '.join(allowed)}")
+        lines.append(f"the policy lets these pass inconclusive: {', '.join(allowed)}")
     alpha = 1.0 - record.policy.confidence
     lines += [_measured_again(check, alpha) for check in record.checks if check.attempts]
     if record.resumption is not None:

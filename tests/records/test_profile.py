@@ -70,7 +70,7 @@ def edit(run: Path, change: Callable[[dict[str, Any]], None]) -> Verification:
 def test_a_run_that_lacks_a_mandatory_check_is_undecided_and_says_so_everywhere(run: Path) -> None:
     record = read_record(run)
     assert record.verdict is not None and record.profile is not None
-    assert record.verdict.headline == "UNDECIDED (1 waived, 1 undecided)"
+    assert record.verdict.headline == "UNDECIDED (1 waived, 1 not run)"
     said = (
         "the profile team asks for `slices` with a blocking requirement: averages hide; "
         "add it, or set it aside with `without:`"
@@ -150,7 +150,7 @@ def test_two_runs_are_compared_in_what_their_profiles_ask_for(tmp_path: Path) ->
             record.model_copy(update={"verdict": decide(record)}).model_dump_json()
         )
     found = compare(tmp_path / "a", tmp_path / "b")
-    assert found.verdicts == ("UNDECIDED (2 undecided)", "READY (1 waived)")
+    assert found.verdicts == ("UNDECIDED (2 not run)", "READY (1 waived)")
     assert [row for row in found.differs if row[0].startswith("profile")] == [
         ("profile", "edge 000000000000", "edge 111111111111"),
         ("profile/energy", "missing", "meter"),

@@ -250,7 +250,7 @@ def ready() -> Record:
         "READY",
         "All 11 blocking requirements hold at 95 %.",
         cases,
-        headline="READY (1 undecided)",
+        headline="READY (1 inconclusive)",
         weakened=weakened,
     )
     return record(verdict, (check(name, cases) for name in tables()["checks"]))
@@ -270,7 +270,7 @@ def not_ready() -> Record:
         "NOT READY",
         "5 of 11 blocking requirements are violated, first calibration/ece: ece 0.142, needs at most 0.05.",
         cases,
-        headline="NOT READY (1 waived, 1 undecided, 1 invalid)",
+        headline="NOT READY (1 waived, 1 inconclusive, 1 not judged)",
         weakened=(
             "1 requirement is waived: latency/latency_p50 vs baseline.",
             "This subject was decided 2 times before on these data: "
@@ -299,7 +299,7 @@ def every_status() -> Record:
         "NOT READY",
         "quality/accuracy is violated: 0.974, needs 0.99.",
         cases,
-        headline="NOT READY (1 waived, 2 undecided, 1 invalid, 1 not run, 1 error)",
+        headline="NOT READY (1 waived, 1 crashed, 1 not judged, 2 inconclusive, 1 not run)",
         weakened=("1 waived.",),
     )
     changes: dict[str, dict[str, Any]] = {
@@ -380,7 +380,7 @@ def crowded() -> Record:
         summary="What it serves in time.", cannot_show="Traffic that is not like this.",
     )  # fmt: skip
     reason = "load/latency_p99: inadmissible (and 2 more)"
-    verdict = decide("UNDECIDED", reason, cases, headline="UNDECIDED (4 undecided)")
+    verdict = decide("UNDECIDED", reason, cases, headline="UNDECIDED (4 inconclusive)")
     limits = ("load cannot show: Traffic that is not like this.", "load: cannot show: is no limit")
     return record(verdict, (check("latency", cases), load, check("quality", cases)), not_tested=limits)
 

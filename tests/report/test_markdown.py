@@ -36,7 +36,7 @@ def test_three_thousand_requirements_fit_and_the_worst_are_there() -> None:
 def test_order_and_content() -> None:
     text = markdown(records.not_ready())
     places = [
-        "## NOT READY (1 waived, 1 undecided, 1 invalid)",
+        "## NOT READY (1 waived, 1 inconclusive, 1 not judged)",
         "5 of 11 blocking requirements are violated",
         "### Caveats",
         "**Waived:** `latency/latency_p50 vs baseline`: The staging machine is shared until January.",

@@ -158,8 +158,8 @@ def test_policy_allow_lets_inconclusive_through_and_says_so() -> None:
     record = a_record(a_check(a_test(), a_test(metric="recall", **UNDECIDED)), policy=Policy(inconclusive="allow"))
     verdict = decide(record)
     assert verdict.word == "READY"
-    assert verdict.headline == "READY (1 undecided)"
-    assert any("undecided: quality/recall" in line for line in verdict.weakened)
+    assert verdict.headline == "READY (1 inconclusive)"
+    assert any("inconclusive: quality/recall" in line for line in verdict.weakened)
 
 
 def test_policy_allow_alone_is_not_ready_without_any_pass() -> None:
@@ -286,7 +286,7 @@ def test_undecided_data_leave_a_note_only_where_the_policy_allows_them() -> None
     checks = (a_check(a_test()), a_check(shift, id="shift", dimension="data"))
     blocked, allowed = decide(a_record(*checks)), decide(a_record(*checks, policy=Policy(inconclusive="allow")))
     assert (status_of(blocked, "quality/accuracy"), blocked.word) == ("INVALID", "UNDECIDED")
-    assert (status_of(allowed, "quality/accuracy"), allowed.headline) == ("PASS", "READY (1 undecided)")
+    assert (status_of(allowed, "quality/accuracy"), allowed.headline) == ("PASS", "READY (1 inconclusive)")
 
 
 def test_data_left_out_by_only_leave_a_note_only() -> None:

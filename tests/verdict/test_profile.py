@@ -86,7 +86,7 @@ def test_it_ends_by_the_day_of_the_run(expires: str | None, word: str) -> None:
 def test_one_item_set_aside_leaves_the_other() -> None:
     aside = Without(of="energy", why="No meter.", owner="me")
     verdict = decide(judged(an_item(), an_item("memory"), without=(aside,)))
-    assert verdict.headline == "UNDECIDED (1 waived, 1 undecided)"
+    assert verdict.headline == "UNDECIDED (1 waived, 1 not run)"
     assert verdict.reason.startswith("profile/memory: ")
 
 
@@ -131,7 +131,7 @@ def _compared(*against: str | None, digest: str = "a", severity: str = "require"
 def test_a_model_that_is_its_own_baseline_answers_nothing(against: tuple[str | None, ...]) -> None:
     assert decide(_compared(*against, digest="b")).headline == "READY"
     verdict = decide(_compared(*against))
-    assert verdict.headline == "UNDECIDED (1 undecided)"
+    assert verdict.headline == "UNDECIDED (1 not run)"
     assert verdict.reason == (
         "profile/baseline: the profile edge asks for `baseline` (quality compares with baseline, which is the same "
         "artifact, run in the same way): it runs on a battery; compare with another model, or remove the comparison "
