@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 import evalspec
 from evalspec.errors import SpecError
+from evalspec.records.bless import bless
 from evalspec.records.verify import verify
 from tests.running.small import MODELS_OF_FILES, answers, write
 
@@ -64,6 +65,21 @@ def test_an_estimator_and_a_frame_are_judged_and_verified(tmp_path: Path) -> Non
         run.requirement("quality/acuracy")
     html = run._repr_html_()
     assert "READY" in html and "≥ 90 %" in html and "<script" not in html and "http" not in html
+
+
+def test_a_run_of_a_mapping_is_blessed_and_paired_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = {"models": {"candidate": fitted()}, "datasets": {"test": frame()}}
+    first = evalspec.run(SPEC, **given)
+    assert "as Python gave it" in first.report.read_text(encoding="utf-8")
+    target, _ = bless(first.folder, "v1")
+    assert target == tmp_path / "baselines" / "v1"
+    checks = [{"check": "quality", "dataset": "test", "require": ["accuracy >= baseline - 2 pp"]}]
+    against = {**SPEC, "model": checks, "models": {"baseline": {"kind": "record", "path": "baselines/v1"}}}
+    again = evalspec.run(against, **given, output=tmp_path / "again")
+    assert again.requirement("quality/accuracy vs baseline").status == "PASS"
+    # A folder that was moved holds all that is needed.
+    assert verify((tmp_path / "again").rename(tmp_path / "elsewhere")).differs == ()
 
 
 @pytest.mark.proof

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Literal
 
 from pydantic import Field
@@ -202,6 +203,10 @@ class Environment(Frozen):
     load_at_end: float | None = None
 
 
+MAPPING = "the spec"
+"""Name that stands for the file where a program hands a spec over as a mapping."""
+
+
 class Record(Frozen):
     """A whole run. ``verdict`` is last: it is made from all the rest."""
 
@@ -253,3 +258,8 @@ class Record(Frozen):
     )
     not_tested: tuple[str, ...] = ()
     verdict: Verdict | None = None
+
+    @property
+    def from_mapping(self) -> bool:
+        """Whether a program handed the spec over, so that there is no file of it but the one in the run's folder."""
+        return PurePosixPath(self.spec_file).name == MAPPING

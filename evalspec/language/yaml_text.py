@@ -8,10 +8,8 @@ from datetime import date
 from pathlib import PurePath
 
 from evalspec.errors import Problem, SpecError
+from evalspec.evidence.record import MAPPING
 from evalspec.language.yaml import Node, Place, Value, read_text, resolve, show_path, unplaced
-
-MAPPING = "the spec"
-"""Stands for the file where a program hands a spec over as a mapping."""
 
 
 def read_mapping(spec: Mapping[str, object]) -> tuple[str, Node]:

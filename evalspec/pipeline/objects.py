@@ -33,7 +33,7 @@ class _Plain(pickle.Pickler):
                 where = "this program itself" if obj.__module__ == "__main__" else "a function"
                 raise InputError(
                     f"{what} is defined in {where}, where the process that measures can't import it",
-                    remedy="define it in a module, at the top, or pip install cloudpickle",
+                    remedy="define it in a module, at the top, or pip install 'evalspec-gate[memory]'",
                 )
         return NotImplemented
 

@@ -23,6 +23,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]:
     """Copy record, spec and answers of a run to ``baselines/NAME`` beside the spec that was run.
 
+    Where a program handed the spec over, that is the folder in which it ran.
+
     Args:
         run: Folder of the run.
         name: Name of the baseline.
@@ -45,7 +47,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
     check_decided(record, run)
     check_as_written(run)
     place = (run / record.spec_file).resolve().parent
-    if not (run / record.spec_file).is_file():
+    if not record.from_mapping and not (run / record.spec_file).is_file():
         raise RecordError(f"the spec of {run} is not at {record.spec_file} from there: one of them was moved")
     for file in record.predictions:
         if not (run / file.path).is_file():

@@ -106,7 +106,8 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
     findings = compare(said, record, journal, remade)
     _files(folder, journal, findings)
     _pages(folder, record, journal, findings)
-    if spec_folder is None and findings.skipped and not (folder / base.spec_file).is_file():
+    lost = not base.from_mapping and not (folder / base.spec_file).is_file()
+    if spec_folder is None and findings.skipped and lost:
         findings.skipped.insert(
             0,
             f"the run's spec is not at {base.spec_file} from its folder, so one of them was moved; "

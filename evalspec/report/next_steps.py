@@ -291,7 +291,7 @@ class _Maker:
         checks = {row.check for row in group}
         # What was decided is never measured again until it looks better.
         rows = [row for row in self._rows if row.check in checks and not row.holds]
-        if not all(row.test is not None and row.test.by_surroundings for row in rows):
+        if self._record.from_mapping or not all(row.test is not None and row.test.by_surroundings for row in rows):
             return "Run all of it again."
         spec = PurePosixPath(self._record.spec_file).name or "SPEC"
         return f"`evalspec run {spec} --remeasure {self._run}` keeps the rest."

@@ -92,7 +92,7 @@ def _run(record: Record) -> Pairs:
     policy = record.policy
     found = [
         ("command", " ".join(record.command)),
-        ("spec", record.spec_file),
+        ("spec", "spec.yaml of this folder, as Python gave it" if record.from_mapping else record.spec_file),
         ("spec digest", record.spec_digest),
         ("subject", record.subject or "not shown"),
         ("seed", str(record.seed)),
