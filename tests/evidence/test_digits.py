@@ -33,6 +33,10 @@ test_of.__test__ = False  # type: ignore[attr-defined]
         # What is not the whole is not shown as the whole, and what is not nothing not as nothing.
         (99.97, 97.0, 99.999, 95.0, "%", ("99.970 %", "97.000 %", "99.999 %")),
         (0.04, 0.001, 5.2, 8.0, "%", ("0.040 %", "0.001 %", "5.200 %")),
+        # A ratio that is not one is not shown as one.
+        (1.000146, 1.000074, 1.000217, 1.02, "x", ("1.0001x", "1.0001x", "1.0002x")),
+        # A bound far off takes no digits from one that is near.
+        (0.1301, 0.1033, 4.309, 20.0, "ms", ("0.130 ms", "0.103 ms", "4.309 ms")),
         (-1.234, -2.72, -0.4, -2.0, "pp", ("−1.2 pp", "−2.7 pp", "−0.4 pp")),
     ],
 )
