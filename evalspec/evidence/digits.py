@@ -13,8 +13,8 @@ MOST_DECIMALS = 12
 def decimals_for(test: Test) -> int | None:
     """Decimals of the value of a test and of its bounds, in the test's unit.
 
-    Two digits of the interval's width, by its nearer bound, and no more than four significant ones, unless a number would then lie on the
-    other side of the threshold, on it, or be the whole, nothing at all, or a ratio of one.
+    Two digits of the interval's width, by its nearer bound, and no more than four significant ones, unless a number
+    would then lie on the other side of the threshold, on it, or be the whole, nothing at all, or a ratio of one.
 
     Returns:
         Below 0: so many digits before the point are zero. None: there is no interval.

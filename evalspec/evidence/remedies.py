@@ -23,6 +23,9 @@ class RemoveRows(KnownRemedy):
     rows: tuple[int, ...] = Field(description="Numbers of the first of them, from 0.")
     total: int
     also_in: tuple[str, ...] = Field((), description="Datasets that they stand in too.")
+    score: str = Field("", description="Metric of the model's answers to the rows that are left; empty: none is known.")
+    score_left: float | None = Field(None, description="Its value on them, in the metric's unit.")
+    score_unit: str = ""
     file: str = Field("", description="Evidence that lists all of them; empty: none does.")
 
 

@@ -22,7 +22,10 @@ from evalspec.verdict.trade import trades
 
 @dataclass(frozen=True, slots=True)
 class ConsistencyRow:
-    """One thing that must be the same everywhere, by dimension; ``state`` is ``same``, ``differs`` or ``not shown``."""
+    """One thing that must be the same everywhere, by dimension.
+
+    ``state`` is ``same``, ``differs``, ``not shown``, or ``alone`` where only one dimension has it.
+    """
 
     what: str
     by_dimension: tuple[str, ...]
@@ -166,7 +169,7 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[ConsistencyRow]) -
         found.append(
             f"{and_list(silent)}: nothing was required, so what the other dimensions assume about it is unchecked."
         )
-    differing = [agreement.what for agreement in agreements if agreement.state != "same"]
+    differing = [agreement.what for agreement in agreements if agreement.state not in ("same", "alone")]
     if system == model == data == "PASS" and not differing:
         found.append(
             "System, model and data meet their requirements, and all of them were measured on the same subject."
@@ -177,7 +180,7 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[ConsistencyRow]) -
             "everywhere: see below."
         )
     elif differing:
-        found.append(f"Not the same everywhere: {and_list(differing)}. See below.")
+        found.append(f"Not shown to be the same everywhere: {and_list(differing)}. See below.")
     return tuple(found)
 
 
@@ -232,7 +235,11 @@ def _agreement(
 ) -> ConsistencyRow:
     seen = _by_dimension(used, value)
     values = {text for texts in seen.values() for text in texts}
+    if values == {"not shown"}:
+        return ConsistencyRow(what, _columns(seen), "not shown", "No check saw it.")
     state = "not shown" if "not shown" in values else "same" if len(values) == 1 else "differs"
+    if state == "same" and sum(1 for texts in seen.values() if texts) < 2:
+        return ConsistencyRow(what, _columns(seen), "alone", "")
     return ConsistencyRow(what, _columns(seen), state, "" if state == "same" else breaks)
 
 

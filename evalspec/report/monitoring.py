@@ -51,7 +51,7 @@ def monitoring(record: Record, verdict: Verdict) -> str:
                     or test.missing
                     or check.reason
                     or reason
-                    or "its data do not meet a requirement, or it has no value"
+                    or "a requirement does not hold on the same data, or it has no value"
                 )
                 left_out.append(LeftOut(name=test.name, why=why))
             else:

@@ -156,12 +156,13 @@ class _Maker:
         first, owners = group[0], {row.owner for row in group}
         anchors = {row.check: row.anchor for row in reversed(group)}
         title, text = self._words(group)
-        words = (text, self._first(group), self._until_then(group))
+        said, after = f"{text} {self._first(group)}".strip(), self._until_then(group)
         whys = dict.fromkeys(row.why for row in group if row.why)
         return Step(
             badge=badge(first.decision.status, "" if first.blocking else "warning"),
             title=title,
-            text=shorten(" ".join(part for part in words if part), LENGTH),
+            # What comes of it is never what is cut.
+            text=f"{shorten(said, LENGTH - len(after))} {after}".strip(),
             why=next(iter(whys), ""),
             owner=owners.pop() if len(owners) == 1 else "",
             targets=tuple((anchors[check], check) for check in dict.fromkeys(row.check for row in group)),
@@ -178,14 +179,16 @@ class _Maker:
             return self._failed(group)
         if status == "INCONCLUSIVE" and not first.decision.reason:
             return self._undecided(group)
+        if status == "NOT_RUN" and self._record.interrupted and first.check in self._unreached:
+            return "Run it again", self._rerun()
         names = self._names(group)
         reason = _sentence(first.decision.reason or first.said)
         if any(row.test is not None and row.test.by_surroundings for row in group):
             return "Measure again on a quiet machine", f"Not judged: {names}. {reason} {self._remeasure(group)}"
         titles: dict[Status, str] = {
-            "ERROR": f"Fix the crash of {first.check}",
-            "INVALID": f"Make {names} measurable",
-            "NOT_RUN": f"Make {names} measurable",
+            "ERROR": f"Fix what made {and_list(list(dict.fromkeys(row.check for row in group)))} crash",
+            "INVALID": f"Get evidence that counts for {names}",
+            "NOT_RUN": f"Get {names} measured",
         }
         if first.unread:
             return "Fix the data, then judge again", f"Not judged: {names}. {reason}"
@@ -204,7 +207,7 @@ class _Maker:
         if remedy is None and first.test.exact and first.test.first and len(group) == 1:
             said = f"{said.rstrip('.')}: {first.test.first}."
         if remedy is None and not first.blocking:
-            return self._name(first), said
+            return f"Look into {self._name(first)}", said
         if remedy is None:
             return _changed(self._name(first), first.test), said
         if isinstance(remedy, RemoveRows) and remedy.total > (rows := self._rows_of(remedy.dataset)) / 2 and rows:
@@ -280,7 +283,50 @@ class _Maker:
         if isinstance(remedy, CorrectLabels):
             return f"{named}: most suspect first{all_of}."
         also = f" {verb(remedy.total, 'is', 'are')} also in {and_list(remedy.also_in)}" if remedy.also_in else ""
-        return f"{named}{also}{all_of}."
+        return f"{named}{also}{all_of}.{self._left(remedy)}"
+
+    def _left(self, remedy: RemoveRows) -> str:
+        """Sentence on the score of the rows that are left, beside what is required of it; empty: it is not known."""
+        if remedy.score_left is None:
+            return ""
+        asked = [
+            row.test
+            for row in self._rows
+            if row.dimension == "model" and row.test is not None and row.test.metric == remedy.score
+            if row.test.against is None and row.test.op in ("<", "<=", ">", ">=")
+        ]
+        unit = asked[0].unit if asked else remedy.score_unit
+        value = in_unit(remedy.score_left, remedy.score_unit, unit)
+        words = f" On the rows that are left {remedy.score} is {quantity(value, unit)}"
+        missed = next(
+            (test for test in asked if not holds(test.op, in_unit(value, unit, test.unit), test.threshold)), None
+        )
+        if missed is None:
+            return f"{words}."
+        side = "at least" if missed.op in (">", ">=") else "at most"
+        return f"{words}, and {side} {quantity(missed.threshold, missed.unit)} is required."
+
+    def _rerun(self) -> str:
+        """Sentence on a run that stopped before checks were reached, and the command that goes on."""
+        said = f"The run was interrupted before {first_of(self._unreached, most=MOST_VOIDED)} ran."
+        if self._record.from_mapping:
+            return f"{said} `resume=True` keeps what was measured."
+        return f"{said} `evalspec run {self._spec} --resume` keeps what was measured."
+
+    @property
+    def _unreached(self) -> list[str]:
+        """Checks that an interrupted run had not come to."""
+        only = self._record.only
+        return [
+            check.id
+            for check in self._record.checks
+            if check.status == "not_run" and check.duration_s == 0
+            if not only or any(name.partition("/")[0] == check.id for name in only)
+        ]
+
+    @property
+    def _spec(self) -> str:
+        return PurePosixPath(self._record.spec_file).name or "SPEC"
 
     def _file(self, check: str, name: str) -> str:
         files = self._checks[check].evidence if check in self._checks else ()
@@ -293,8 +339,7 @@ class _Maker:
         rows = [row for row in self._rows if row.check in checks and not row.holds]
         if self._record.from_mapping or not all(row.test is not None and row.test.by_surroundings for row in rows):
             return "Run all of it again."
-        spec = PurePosixPath(self._record.spec_file).name or "SPEC"
-        return f"`evalspec run {spec} --remeasure {self._run}` keeps the rest."
+        return f"`evalspec run {self._spec} --remeasure {self._run}` keeps the rest."
 
 
 def _without_test(group: Sequence[RequirementRow]) -> tuple[str, str]:
@@ -306,7 +351,7 @@ def _without_test(group: Sequence[RequirementRow]) -> tuple[str, str]:
         action = "Change or set aside" if reason else "Add or set aside"
         return f"{action} {names}", _sentence(reason or f"The profile asks for {names}")
     if first.decision.status == "ERROR":
-        return f"Fix the crash of {first.check}", _sentence(reason or first.said)
+        return f"Fix what made {first.check} crash", _sentence(reason or first.said)
     title = "Show what ships" if first.name == "subject" else f"Settle {first.name}"
     return title, _sentence(first.said or reason or "")
 
@@ -337,8 +382,9 @@ def _recalibrated(remedy: Recalibrate, group: Sequence[RequirementRow], file: st
     if remedy.upper is not None:
         upper = in_unit(remedy.upper, remedy.unit, test.unit)
         passes = holds(test.op, upper, test.threshold)
-        enough = ", which would pass" if passes else "; more rows would have to confirm it"
-        words += f", at most {quantity(upper, test.unit, decimals)}{enough}"
+        limit = quantity(test.threshold, test.unit)
+        enough = "which would pass" if passes else f"over the limit of {limit}: it takes more rows to confirm it"
+        words += f"; its upper bound is {quantity(upper, test.unit, decimals)}, {enough}"
     return f"{words} ({file})." if file else f"{words}."
 
 

@@ -92,7 +92,7 @@ class RequirementRow:
     @property
     def fact(self) -> str:
         """Word on a value that is a fact, of the whole file or of this run; empty: it is an estimate."""
-        if self.test is None:
+        if self.test is None or self.test.value is None:
             return ""
         return "in this run" if self.test.in_this_run else "exact fact" if self.test.exact else ""
 

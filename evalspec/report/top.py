@@ -65,8 +65,8 @@ class Top:
 
 def top_of(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> Top:
     """Head of the page of a run."""
-    rest = verdict.headline.removeprefix(verdict.word).strip()
-    words = [rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest]
+    reason = summary(verdict, rows)
+    words = [_beside(verdict, rows, reason)]
     warned = sum(1 for row in rows if not (row.blocking or row.decision.waived or row.holds))
     words.append(f"with {plural(warned, 'warning')}" if warned else "")
     return Top(
@@ -74,11 +74,20 @@ def top_of(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> 
         rest=", ".join(word for word in words if word),
         tone=WORD_TONES[verdict.word],
         about=_about(record),
-        reason=summary(verdict, rows),
+        reason=reason,
         closest=closest_call(record, rows) if verdict.word == "READY" else "",
         since=since_previous(record, verdict),
         shares=_shares(rows),
     )
+
+
+def _beside(verdict: Verdict, rows: Sequence[RequirementRow], reason: str) -> str:
+    """What stands beside the word: of its headline, what the sentence below does not count."""
+    if reason != verdict.reason:
+        waived = sum(1 for row in rows if row.decision.waived)
+        return f"{waived:,} waived" if waived else ""
+    rest = verdict.headline.removeprefix(verdict.word).strip()
+    return rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
 
 
 def summary(verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
@@ -124,11 +133,11 @@ def closest_call(record: Record, rows: Sequence[RequirementRow]) -> str:
     bound = test.upper if test.op in ("<=", "<") else test.lower
     assert bound is not None
     decimals = decimals_for(test)
-    side = "at most" if test.op in ("<=", "<") else "at least"
+    side = "upper" if test.op in ("<=", "<") else "lower"
     unit = "pp" if test.unit == "%" else test.unit
     return (
-        f"{upper_first(plain_name(checks.get(check), test))}: {side} {quantity(bound, test.unit, decimals)} shown, "
-        f"{quantity(test.threshold, test.unit)} {'allowed' if side == 'at most' else 'needed'}, "
+        f"{upper_first(plain_name(checks.get(check), test))}: {side} bound "
+        f"{quantity(bound, test.unit, decimals)}, limit {quantity(test.threshold, test.unit)}, "
         f"{quantity(left, unit, decimals)} to spare."
     )
 
@@ -148,14 +157,22 @@ def _about(record: Record) -> tuple[tuple[str, str], ...]:
     commit = str(facts.get("git_commit") or "")[:7]
     changed = " and changes" if facts.get("git_changed") else ""
     entries = (
-        ("Model", "" if model is None else PurePosixPath(model.path).name if model.path else model.name),
-        ("Digest", short_digest(record.subject)),
+        ("Model", "" if model is None else _model(model)),
+        ("Digest", short_digest(record.subject) + (" (declared)" if model is not None and model.digest_stated else "")),
         ("Commit", f"{commit}{changed}" if commit else ""),
         ("Run", when(record.started)),
         ("Took", took(record)),
         ("Profile", record.profile.name if record.profile is not None else ""),
     )
     return tuple((name, value) for name, value in entries if value)
+
+
+def _model(model: ModelRecord) -> str:
+    """File or folder of a model, or its name in the spec; and how it ran."""
+    name = PurePosixPath(model.path).name + ("/" if model.files > 1 else "") if model.path else model.name
+    ways = (model.precision_observed or model.precision, model.device_observed or model.device)
+    how = ", ".join(way for way in ways if way)
+    return f"{name} ({how})" if how else name
 
 
 def subject_model(record: Record) -> ModelRecord | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -132,7 +133,9 @@ def wrong_rows(inputs: Inputs, rows: Scored) -> Examples | None:
     classes = rows.classes is not None
     return Examples(
         title="Wrong rows" if classes else "Rows furthest off",
-        caption="Most confident errors first." if classes else "Largest absolute error first.",
+        caption="Sorted by how much likelier the model found its answer than the right one."
+        if classes
+        else "Largest absolute error first.",
         examples=examples,
         total=total,
     )
@@ -204,7 +207,8 @@ def _example(rows: Scored, row: int, cells: Mapping[str, Any]) -> Example:
     if rows.classes is not None and rows.predicted is not None:
         fields |= {"true": rows.classes[int(rows.truth[row])], "predicted": rows.classes[int(rows.predicted[row])]}
         if rows.probabilities is not None:
-            fields["probability"] = round(float(rows.probabilities[row, rows.predicted[row]]), 4)
+            # Never up to 1: that would be shown as certain.
+            fields["probability"] = math.floor(1e4 * float(rows.probabilities[row, rows.predicted[row]])) / 1e4
     elif rows.values is not None:
         fields |= {"true": float(rows.truth[row]), "predicted": float(rows.values[row])}
     return example(number, fields, cells)

@@ -10,7 +10,7 @@ from evalspec.evidence.policy import Waiver
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.verdict import Decision, Status, Verdict, Word
-from evalspec.evidence.words import and_list, plural
+from evalspec.evidence.words import and_list, plural, verb
 from evalspec.evidence.written import as_written
 from evalspec.lineage.comparability import asked_unlike
 from evalspec.lineage.spec_diff import weaker
@@ -151,13 +151,13 @@ def _read_on(
     if not doubts:
         return one
     notes = tuple(
-        f"its data do not meet {'a warning, ' if doubt.test.severity == 'warn' else ''}{doubt.test.name}"
+        f"{'the warning ' if doubt.test.severity == 'warn' else ''}{doubt.test.name} does not hold on the same data"
         for doubt in doubts
     )
     blocking = [doubt for doubt in doubts if doubt.test.severity == "require" and doubt.test.name not in aside]
     if one.status == "PASS" and blocking and not one.test.exact:
         names = tuple(sorted({doubt.test.name for doubt in blocking}))
-        reason = f"its data do not meet {and_list(names)}"
+        reason = f"{and_list(names)} {verb(len(names), 'does', 'do')} not hold on the same data"
         return replace(one, status="INVALID", reason=reason, voided_by=names, notes=one.notes + notes)
     return replace(one, notes=one.notes + notes)
 

@@ -42,7 +42,9 @@ def test_what_a_module_holds_is_named_and_a_lambda_is_held(tmp_path: Path) -> No
 @pytest.mark.parametrize("model", [lambda x: x, functools.partial(lambda x, y: x, 1)], ids=["lambda", "partial"])
 def test_without_cloudpickle_it_is_refused(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
-    with pytest.raises(InputError, match=r"a lambda is defined in a function, .*or pip install 'evalspec-gate\[memory\]'"):
+    with pytest.raises(
+        InputError, match=r"a lambda is defined in a function, .*or pip install 'evalspec-gate\[memory\]'"
+    ):
         write_object(model, tmp_path, "model")
     assert write_object(rule, tmp_path, "rule") == "rule.pkl"
 

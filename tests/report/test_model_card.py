@@ -114,7 +114,7 @@ LEAK = a_test("contamination", "exact_duplicates", exact=True, op="==", threshol
         (
             (check(a_test()), check(LEAK, id="contamination", dimension="data")),
             "quality/accuracy",
-            "its data do not meet",
+            "does not hold on the same data",
         ),
     ],
 )

@@ -17,6 +17,7 @@ from evalspec.report.words import cause
 from tests.report import records
 
 NAME = "rows.parquet"
+VOID = "contamination/copies does not hold on the same data"
 FILE = EvidenceFile(path=f"evidence/{NAME}", digest="sha256:0", rows=12, what="rows")
 
 
@@ -129,7 +130,7 @@ REMEDIES: list[tuple[AnyRemedy, str, str]] = [
     (
         Recalibrate(metrics=("accuracy",), method="vector scaling", value=0.97, upper=0.98, unit="fraction", n=850),
         "Recalibrate the model",
-        "On 850 held-out rows vector scaling brings it to 97.0 %, at most 98.0 %, which would pass.",
+        "On 850 held-out rows vector scaling brings it to 97.0 %; its upper bound is 98.0 %, which would pass.",
     ),
 ]
 
@@ -148,7 +149,10 @@ def test_a_remedy_whose_bound_is_over_the_limit_is_not_said_to_pass() -> None:
     ece = records.case("calibration/ece", "ece <= 5 %", "FAIL", "So.", threshold=0.05, unit="fraction", value=0.2, n=9)
     map_ = Recalibrate(metrics=("ece",), method="temperature scaling", value=0.04, upper=0.06, unit="fraction", n=9)
     (step,) = steps(run((ece,), remedies=(map_,))).steps
-    assert "brings it to 0.040, at most 0.060; more rows would have to confirm it." in step.text
+    assert (
+        "brings it to 0.040; its upper bound is 0.060, over the limit of 0.05: it takes more rows to confirm it."
+        in step.text
+    )
 
 
 def voided(*more: records.Case) -> Record:
@@ -164,7 +168,10 @@ def voided(*more: records.Case) -> Record:
     assert record.verdict is not None
     decisions = tuple(
         one.model_copy(
-            update={"voided_by": ("contamination/copies",), "reason": "its data do not meet contamination/copies"}
+            update={
+                "voided_by": ("contamination/copies",),
+                "reason": "contamination/copies does not hold on the same data",
+            }
         )
         if one.status == "INVALID"
         else one
@@ -180,10 +187,65 @@ def test_what_voids_others_comes_first_and_names_them() -> None:
     assert first.text == "Copies: 4 rows, must be 0 rows. Until then accuracy and recall can't be judged."
 
 
+def test_what_comes_of_it_is_never_cut() -> None:
+    """However long what is wrong is said."""
+    sets = tuple(f"crawl_{k:02}" for k in range(40))
+    long = RemoveRows(metrics=("copies",), dataset="test", rows=(1, 2, 3, 4, 5), total=6, also_in=sets)
+    record = voided()
+    checks = tuple(
+        check.model_copy(update={"remedies": (long,)}) if check.id == "contamination" else check
+        for check in record.checks
+    )
+    (step,) = steps(record.model_copy(update={"checks": checks})).steps
+    assert step.text.endswith("… Until then accuracy and recall can't be judged.") and len(step.text) <= LENGTH + 1
+
+
+@pytest.mark.parametrize(
+    ("required", "threshold", "words"),
+    [
+        (True, 0.72, "On the rows that are left accuracy is 69.8 %, and at least 72 % is required."),
+        (True, 0.6, "On the rows that are left accuracy is 69.8 %."),
+        (False, 0.0, "On the rows that are left accuracy is 0.698."),
+    ],
+)
+def test_rows_to_remove_come_with_what_is_left_of_the_score(required: bool, threshold: float, words: str) -> None:
+    copies = records.case(
+        "contamination/copies", "copies == 0", "FAIL", "So.", threshold=0.0, unit="rows", value=4.0, n=9
+    )
+    score = records.case(
+        "quality/accuracy", "accuracy >= 72 %", "PASS", "So.", threshold=threshold, unit="fraction",
+        written_unit="%", value=0.75,
+    )  # fmt: skip
+    left = {"score": "accuracy", "score_left": 0.698, "score_unit": "fraction"}
+    gone = RemoveRows.model_validate({"metrics": ("copies",), "dataset": "test", "rows": (4,), "total": 1} | left)
+    first = steps(run((copies, score) if required else (copies,), remedies=(gone,))).steps[0]
+    assert first.text.endswith(f"Row 4 of test. {words}")
+
+
+def test_an_interrupted_run_is_run_again_and_keeps_what_it_has() -> None:
+    waiting = records.case("latency/p99", "p99 <= 1 ms", "NOT_RUN", "So.", threshold=1.0, unit="ms", reason="stopped")
+    record = run((case("PASS"), waiting))
+    first, second = record.checks
+    second = second.model_copy(
+        update={"status": "not_run", "reason": "the run was interrupted before", "tests": second.tests}
+    )
+    record = record.model_copy(update={"interrupted": True, "checks": (first, second)})
+    (step,) = steps(record).steps
+    assert step.title == "Run it again"
+    assert step.text == (
+        "The run was interrupted before latency ran. `evalspec run evalspec.yaml --resume` keeps what was measured."
+    )
+    (step,) = steps(record.model_copy(update={"spec_file": "../../the spec"})).steps
+    assert step.text.endswith("`resume=True` keeps what was measured.")
+    # A check that was left aside on purpose is not what an interruption took.
+    (step,) = steps(record.model_copy(update={"only": ("quality/accuracy",)})).steps
+    assert step.title == "Get p99 measured"
+
+
 def test_what_is_void_for_a_reason_that_nobody_can_act_on_is_a_step_itself() -> None:
-    step = one("INVALID", reason="its data do not meet contamination/copies")
+    step = one("INVALID", reason=VOID)
     assert step.title == "Fix the data, then judge again"
-    assert step.text == "Not judged: accuracy. Its data do not meet contamination/copies."
+    assert step.text == f"Not judged: accuracy. {VOID}."
 
 
 @pytest.mark.parametrize(
@@ -235,7 +297,7 @@ def test_page_summary_and_junit_have_the_same_steps_before_all_else() -> None:
     record = voided()
     assert record.verdict is not None
     source, summary, xml = render(record, record.verdict), markdown(record), junit(record)
-    assert source.index("What to do") < source.index("Worst first.")
+    assert source.index("What to do") < source.index("What blocks first.")
     assert '<a href="#requirement-contamination-copies">contamination</a>' in source
     assert summary.index("### What to do") < summary.index("### Requirements")
     assert (

@@ -184,7 +184,7 @@ def _with_verdict(record: Record) -> tuple[Record, object]:
 
 def test_everything_that_weakens_it_is_at_the_top() -> None:
     text = page(records.every_status()).words
-    top = text[: text.index("Worst first.")]
+    top = text[: text.index("What blocks first.")]
     for words in (
         "Dark pictures come with the next release.",
         "draft",

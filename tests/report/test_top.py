@@ -21,7 +21,7 @@ def test_it_names_the_file_of_the_model_its_digest_the_commit_and_the_time() -> 
     record = records.ready()
     record = record.model_copy(update={"environment": record.environment.model_copy(update={"facts": facts})})
     about = dict(top(record).about)
-    assert about["Model"] == "int8.onnx"
+    assert about["Model"] == "int8.onnx (int8, cpu)"
     assert about["Digest"] == "5f1c0a9d3b7e"
     assert about["Commit"] == "65d0a2d and changes"
     assert about["Run"] == "20 November 2026, 09:14 UTC"
@@ -63,7 +63,7 @@ def test_the_closest_call_is_the_smallest_share_of_the_way_to_the_limit() -> Non
     checks = [records.check(one.test.check, CASES) for one in CASES]
     record = records.record(records.decide("READY", "All hold.", CASES), checks)
     said = top(record).closest
-    assert said == "Ece: at most 4.8 % shown, 5 % allowed, 0.2 pp to spare."
+    assert said == "Ece: upper bound 4.8 %, limit 5 %, 0.2 pp to spare."
     assert "Closest call" in render(record, record.verdict)  # type: ignore[arg-type]  # it has one
     assert top(records.not_ready()).closest == ""
     facts = records.record(records.decide("READY", "All hold.", CASES[2:3]), [records.check("contamination", CASES)])

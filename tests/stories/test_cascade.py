@@ -98,7 +98,7 @@ CASCADE = Story(
     "F7: a factory floor that is in no test picture",
     red={"f7_coverage/missing_conditions": "FAIL", "f7_coverage/representation_gap(hall)": "FAIL",
          "f7_quality/accuracy": "INVALID"},
-    says={"f7_quality/accuracy": ("its data do not meet", "f7_coverage/missing_conditions")},
+    says={"f7_quality/accuracy": ("on the same data", "f7_coverage/missing_conditions")},
     shows={"f7_coverage": ("hall",)},
     page=("The data fail: what was measured on them does not show how the model will perform in production.",),
 )  # fmt: skip

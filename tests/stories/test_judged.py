@@ -256,7 +256,7 @@ STORIES = (
         red={"f2_slices/accuracy(dark)": "FAIL", "f2_shift/shift(lux)": "FAIL",
              "f2_coverage/representation_gap": "FAIL", "f2_quality/accuracy": "INVALID",
              "f2_calibration/ece": "INVALID"},
-        says={"f2_quality/accuracy": ("its data do not meet", "f2_shift/shift(lux)")},
+        says={"f2_quality/accuracy": ("on the same data", "f2_shift/shift(lux)")},
         shows={"f2_slices": ("dark", "500"), "f2_coverage": ("f2_test beside f2_traffic",)},
         page=("Errors go with lux: f2_slices/accuracy(dark) and f2_shift/shift(lux) are FAIL, f2_calibration/ece is "
               "PASS on these rows. The pattern points to the data, not to the calibration.",),
@@ -274,7 +274,7 @@ STORIES = (
         red={"f8_contamination/exact_duplicates": "FAIL", "f8_contamination/near_duplicates": "FAIL",
              "f8_contamination/ngram_overlap": "FAIL", "f8_contamination/clean_score_change": "FAIL",
              "f8_quality/accuracy": "INVALID"},
-        says={"f8_quality/accuracy": ("its data do not meet",)},
+        says={"f8_quality/accuracy": ("on the same data",)},
         shows={"f8_contamination": ("20 of 30 words", "accuracy is 0.7 on the 600 clean rows and 0.85 on all")},
     ),
     Story(

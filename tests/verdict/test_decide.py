@@ -231,7 +231,7 @@ def leaked(severity: str, value: float = 3.0, datasets: tuple[str, ...] = ("trai
 def test_data_first() -> None:
     verdict = decide(a_record(a_check(a_test()), leaked("require")))
     assert status_of(verdict, "quality/accuracy") == "INVALID"
-    assert "not judged; its data do not meet contamination/exact_duplicates" in verdict.decisions[1].sentence
+    assert "not judged; contamination/exact_duplicates does not hold on the same data" in verdict.decisions[1].sentence
     assert verdict.decisions[1].voided_by == ("contamination/exact_duplicates",)
     assert verdict.reason.endswith(" (and 1 requirement more)")
 
@@ -242,14 +242,14 @@ def test_a_fact_of_the_files_stands_whatever_the_data_are() -> None:
     data = a_check(leak, id="contamination", dimension="data")
     verdict = decide(a_record(data, a_check(size, id="compression")))
     assert status_of(verdict, "compression/size_ratio") == "PASS"
-    assert "its data do not meet" in verdict.decisions[1].notes[0]
+    assert "does not hold on the same data" in verdict.decisions[1].notes[0]
 
 
 def test_data_in_doubt_leaves_a_failure_a_failure_with_the_note() -> None:
     verdict = decide(a_record(a_check(a_test(**FAILING)), leaked("require")))
     decision = next(one for one in verdict.decisions if one.name == "quality/accuracy")
     assert decision.status == "FAIL"
-    assert decision.notes == ("its data do not meet contamination/exact_duplicates",)
+    assert decision.notes == ("contamination/exact_duplicates does not hold on the same data",)
 
 
 def test_data_warnings_only_add_the_note() -> None:

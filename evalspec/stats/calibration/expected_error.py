@@ -113,7 +113,11 @@ class CalibrationError(DebiasedError):
         """Scheme, bins, and how the bounds are made."""
         count = len(self.bins.count)
         merged_to = f" merged to {count}" if count < self.bins.asked else ""
-        how = ("Clopper-Pearson" if count == 1 else "test inversion") + self.design.words + "; PASS over finer bins too"
+        how = (
+            ("Clopper-Pearson" if count == 1 else "test inversion")
+            + self.design.words
+            + "; a PASS must hold over finer bins too"
+        )
         end = f"no bound: {self.reason}" if self.reason else how
         return f"L1 over {self.bins.asked} bins{merged_to}, {self.name}, folded-normal debiased; {end}"
 

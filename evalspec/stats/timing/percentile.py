@@ -84,10 +84,10 @@ class Percentile(Queries, Estimate):
         """Note that processes differ clearly, with the percentile over fresh ones and what would help; else empty."""
         if not self.differ_clearly or self._levels is None:
             return ""
-        seen, explained = (f"{100.0 * one:.2g} %" for one in (self._levels.spread, self._levels.noise))
+        seen, explained = (f"{float(f'{100.0 * one:.2g}'):g} %" for one in (self._levels.spread, self._levels.noise))
         return (
-            f"their {ordinal(self.p)} percentiles vary by {seen} where queries explain {explained} (over fresh "
-            f"processes it is about {self._levels.typical(1.0 - self.p):.3g} ms), so more `processes:` narrow the "
+            f"their {ordinal(self.p)} percentiles vary by {seen}, of which the number of queries explains {explained} "
+            f"(a fresh process has about {self._levels.typical(1.0 - self.p):.3g} ms): more `processes:` narrow the "
             "bounds, more queries don't"
         )
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Estimate, Needed, Side
+from evalspec.evidence.words import plural
 from evalspec.stats.clusters import coded
 from evalspec.stats.clusters import design_effect as effect_of_requests
 from evalspec.stats.shares.proportion import Proportion
@@ -208,8 +209,8 @@ class PooledPercentile(Estimate):
         if episodes >= EPISODES:
             return None
         return (
-            f"{episodes} separate episodes of requests lie beyond the {ordinal(self.p)} percentile, {EPISODES} are "
-            "needed"
+            f"slow requests came in only {plural(episodes, 'separate episode')} beyond the {ordinal(self.p)} "
+            f"percentile, and {EPISODES} are needed"
         )
 
 

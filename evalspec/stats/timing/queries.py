@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from evalspec.evidence.words import plural
 from evalspec.stats.timing.dependence import design_effect, processes_differ, separate_episodes
 from evalspec.stats.timing.levels import Levels, levels
 
@@ -107,8 +108,8 @@ class Queries:
         if not self.few_episodes:
             return None
         return (
-            f"{self.episodes} separate episodes lie beyond the {ordinal(self.p)} percentile of {self.n:,} queries "
-            f"(design effect {self.design_effect:.1f}), {EPISODES} are needed"
+            f"slow queries came in only {plural(self.episodes, 'separate episode')} beyond the {ordinal(self.p)} "
+            f"percentile of {self.n:,} (design effect {self.design_effect:.1f}), and {EPISODES} are needed"
         )
 
     @property

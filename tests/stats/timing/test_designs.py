@@ -95,7 +95,7 @@ def test_one_burst_in_all_pairs_passes_no_comparison() -> None:
     ratio = paired_quantiles(ours, theirs, 0.99).ratio()
     assert isinstance(ratio, FewEpisodes)
     assert ratio.p_value(2.0, "upper") is None and ratio.bound(0.95, "upper") is None
-    assert "separate episodes" in ratio.method and "of the candidate's" in ratio.method
+    assert "separate episode" in ratio.method and "of the candidate's" in ratio.method
     needed = ratio.n_to_decide(2.0, 0.05)
     assert needed is not None and needed.unit == "queries" and needed > needed.now == 2000
     # That it is slower may still be shown.

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evalspec.checks.data.contamination.blank_rows import BlankRows, withheld
+from evalspec.checks.data.contamination.clean_score import CLEAN, UNITS
 from evalspec.checks.data.contamination.detector import (
     COPIES,
     Detector,
@@ -36,7 +37,7 @@ from evalspec.checks.data.contamination.table_rows import TableDetector
 from evalspec.checks.data.contamination.texts import SpanDetector, Split, TextDetector
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Column, Table
-from evalspec.evidence.estimate import Fact
+from evalspec.evidence.estimate import Estimate, Fact
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import Counts
 from evalspec.evidence.remedies import MOST_ROWS, RemoveRows
@@ -163,7 +164,7 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
             *language.notes,
         ),
         weakens=[*(line for one in spans for line in dropped_of(one, test, check.ngram)), *language.weakens],
-        remedies=_remedies(check, compared),
+        remedies=_remedies(check, compared, score.estimates.get(CLEAN)),
         evidence=_write(inputs, compared, _file(check), check.show_examples),
     )
 
@@ -172,15 +173,25 @@ def _file(check: Contamination) -> str:
     return f"duplicates-{check.name}.parquet"
 
 
-def _remedies(check: Contamination, compared: ContaminationResult) -> tuple[RemoveRows, ...]:
-    """Test rows to leave out, for each set of requirements that they may violate together."""
+def _remedies(check: Contamination, compared: ContaminationResult, clean: Estimate | None) -> tuple[RemoveRows, ...]:
+    """Test rows to leave out, for each set of requirements that they may violate together.
+
+    Args:
+        check: Its fields.
+        compared: Rows that were compared.
+        clean: Score of a model on the rows that no detector found; None: none was asked for.
+    """
     found = tuple(dict.fromkeys(level.metric for level in compared.levels if level.metric in COPIES))
     required = {one.metric for one in check.requirements}
     # Rows that no requirement counts need not leave.
     asked = [metric for metric in found if metric in required]
     sets = [together for size in range(1, len(asked) + 1) for together in combinations(asked, size)] or [found]
-    remedies = (_remedy(check, compared, metrics) for metrics in sets)
-    return tuple(remedy for remedy in remedies if remedy.total)
+    remedies = [remedy for metrics in sets if (remedy := _remedy(check, compared, metrics)).total]
+    if clean is None or clean.value is None:
+        return tuple(remedies)
+    every = int(compared.contaminated.sum())
+    left = {"score": check.metric_, "score_left": clean.value, "score_unit": UNITS[check.metric_]}
+    return tuple(one.model_copy(update=left) if one.total == every else one for one in remedies)
 
 
 def _remedy(check: Contamination, compared: ContaminationResult, metrics: tuple[str, ...]) -> RemoveRows:
