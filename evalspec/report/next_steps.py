@@ -26,7 +26,7 @@ MOST_VOIDED = 4
 """Requirements that a step names as void until it is done."""
 MOST_LISTED = 4
 """Rows that a step names."""
-LENGTH = 320
+LENGTH = 420
 TOO_CLOSE = 20
 """Beyond so many times the present n, more data is not the answer."""
 RUN = "RUN"
@@ -156,7 +156,7 @@ class _Maker:
         first, owners = group[0], {row.owner for row in group}
         anchors = {row.check: row.anchor for row in reversed(group)}
         title, text = self._words(group)
-        said, after = f"{text} {self._first(group)}".strip(), self._until_then(group)
+        said, after = f"{text} {self._first(group)}".strip(), f"{self._left(group)} {self._until_then(group)}".strip()
         whys = dict.fromkeys(row.why for row in group if row.why)
         return Step(
             badge=badge(first.decision.status, "" if first.blocking else "warning"),
@@ -283,11 +283,12 @@ class _Maker:
         if isinstance(remedy, CorrectLabels):
             return f"{named}: most suspect first{all_of}."
         also = f" {verb(remedy.total, 'is', 'are')} also in {and_list(remedy.also_in)}" if remedy.also_in else ""
-        return f"{named}{also}{all_of}.{self._left(remedy)}"
+        return f"{named}{also}{all_of}."
 
-    def _left(self, remedy: RemoveRows) -> str:
+    def _left(self, group: Sequence[RequirementRow]) -> str:
         """Sentence on the score of the rows that are left, beside what is required of it; empty: it is not known."""
-        if remedy.score_left is None:
+        remedy = self._remedy(group) if group[0].decision.status == "FAIL" else None
+        if not isinstance(remedy, RemoveRows) or remedy.score_left is None:
             return ""
         asked = [
             row.test
@@ -297,7 +298,7 @@ class _Maker:
         ]
         unit = asked[0].unit if asked else remedy.score_unit
         value = in_unit(remedy.score_left, remedy.score_unit, unit)
-        words = f" On the rows that are left {remedy.score} is {quantity(value, unit)}"
+        words = f"On the rows that are left {remedy.score} is {quantity(value, unit)}"
         missed = next(
             (test for test in asked if not holds(test.op, in_unit(value, unit, test.unit), test.threshold)), None
         )
