@@ -204,10 +204,15 @@ def interval_words(lower: float | None, upper: float | None, unit: str, decimals
 
 
 def requirement_strip(test: Test) -> Strip | None:
-    """The interval of a test against its threshold, on a scale of its own; None without a value."""
+    """The interval of a test against its threshold, on a scale of its own; None without a value.
+
+    Under an upper limit the scale begins at zero, so that what is used of the limit can be seen.
+    """
     if test.value is None and test.lower is None and test.upper is None:
         return None
-    scale = StripScale.over((test.value, test.lower, test.upper, test.threshold), pad=0.14)
+    values = (test.value, test.lower, test.upper, test.threshold)
+    whole = test.op in ("<", "<=") and test.against is None and all(one is None or one >= 0 for one in values)
+    scale = StripScale.over(values, pad=0.14, zero=whole)
     if scale is None:
         return None
     drawn = strip(scale, test.value, test.lower, test.upper, limits=(test.threshold,))
