@@ -19,12 +19,14 @@ MAX_PICTURE = 64_000
 MOST_WORDS = 600
 """Words of a text that are compared with the other of its pair."""
 PNG = b"\x89PNG\r\n\x1a\n"
-_WORDS = re.compile(r"\s+|\S+")
+MOST_MARKED = 0.5
+"""Share of differing words of a text, beyond which marks show what both have instead."""
+_WORDS = re.compile(r"\s*\S+\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; ``marked`` where the other of the pair does not have it."""
+    """A stretch of text; ``marked`` where it is what is to be seen beside the other of the pair."""
 
     text: str
     marked: bool = False
@@ -42,13 +44,23 @@ class FieldView:
 
 @dataclass(frozen=True, slots=True)
 class ExampleView:
-    """One row to look at. ``picture`` is a data URI or empty; ``trouble`` says why there is none."""
+    """One row to look at.
+
+    Args:
+        title: Its heading.
+        fields: Its cells.
+        text: Its text.
+        picture: A data URI, or empty.
+        trouble: Why there is no picture; empty: there is one, or none was asked for.
+        shared: Marked in its text are words that both have; else those that differ.
+    """
 
     title: str
     fields: tuple[FieldView, ...]
     text: tuple[Piece, ...]
     picture: str
     trouble: str
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +116,39 @@ def _view(example: Example, other: Example | None) -> ExampleView:
             fields.append(FieldView(name, shorten(shown.text, 200), shown.number, marked))
     text = shorten(example.text or "", MAX_TEXT)
     beside = None if other is None or not other.text else shorten(other.text, MAX_TEXT)
-    return ExampleView(example.title, tuple(fields), _pieces(text, beside), picture, trouble)
+    pieces, shared = _pieces(text, beside)
+    return ExampleView(example.title, tuple(fields), pieces, picture, trouble, shared)
 
 
-def _pieces(text: str, other: str | None) -> tuple[Piece, ...]:
-    """A text in stretches, those marked whose words the other does not have in this place."""
-    if not text:
-        return ()
+def _pieces(text: str, other: str | None) -> tuple[tuple[Piece, ...], bool]:
+    """A text in stretches, and whether those are marked that both have.
+
+    Words that the other text does not have in this place are marked; where these are most, the words that both have.
+    """
     words, others = _WORDS.findall(text), _WORDS.findall(other or "")
-    if other is None or text == other or max(len(words), len(others)) > MOST_WORDS:
-        return (Piece(text),)
-    pieces = [
-        Piece("".join(words[start:end]), tag != "equal")
-        for tag, start, end, _, _ in SequenceMatcher(None, words, others, autojunk=False).get_opcodes()
+    if not words or other is None or text == other or max(len(words), len(others)) > MOST_WORDS:
+        return ((Piece(text),) if text else ()), False
+    plain, beside = ([word.strip() for word in all_] for all_ in (words, others))
+    runs = [
+        ("".join(words[start:end]), end - start, tag != "equal")
+        for tag, start, end, _, _ in SequenceMatcher(None, plain, beside, autojunk=False).get_opcodes()
         if end > start
     ]
-    # Where nothing is alike, marks say nothing.
-    return tuple(pieces) if any(not one.marked for one in pieces) else (Piece(text),)
+    apart = sum(count for _, count, differs in runs if differs)
+    # Where nothing is alike, or nothing differs but spaces, marks say nothing.
+    if apart in (0, len(words)):
+        return (Piece(text),), False
+    shared = apart > MOST_MARKED * len(words)
+    pieces = [one for run, _, differs in runs for one in _piece(run, differs != shared)]
+    return tuple(pieces), shared
+
+
+def _piece(run: str, marked: bool) -> tuple[Piece, ...]:
+    """A stretch, with the space around it apart: no line is drawn under a space."""
+    text = run.strip()
+    first = run.index(text)
+    around = (Piece(run[:first]), Piece(text, marked), Piece(run[first + len(text) :]))
+    return tuple(one for one in around if one.text) if marked else (Piece(run),)
 
 
 def _picture_trouble(image: str) -> str:

@@ -50,6 +50,20 @@ def test_words_that_differ_are_marked_and_the_text_is_whole() -> None:
     assert {word for piece in theirs.text if piece.marked for word in piece.text.split()} == {"red", "high"}
 
 
+def test_where_most_words_differ_those_that_both_have_are_marked() -> None:
+    span = "after the election the council voted"
+    first, second = (
+        f"one two three four five six seven eight {span}.",
+        f"{span}. nine ten eleven twelve thirteen and more",
+    )
+    made = view(Example(title="a", text=first), Example(title="b", text=second), pairs=True)
+    for example, text in zip(made.groups[0], (first, second), strict=True):
+        assert example.shared and "".join(piece.text for piece in example.text) == text
+        assert [piece.text for piece in example.text if piece.marked] == [f"{span}."]
+    only_spaces = view(Example(title="a", text="so it is"), Example(title="b", text="so  it is"), pairs=True)
+    assert not any(piece.marked for example in only_spaces.groups[0] for piece in example.text)
+
+
 def test_texts_without_anything_alike_or_too_long_are_not_marked() -> None:
     for other in ("nothing,here,is,alike", "word " * 700):
         made = view(Example(title="a", text="some text"), Example(title="b", text=other), pairs=True)
