@@ -35,7 +35,8 @@ class Gguf(PromptedModel, FileModel):
     """A language model in one file of llama.cpp's format, answered by llama.cpp itself.
 
     Its server runs inside the process that measures, on this machine alone, and is asked as ``protocol: openai`` asks:
-    ``prompt`` says what is sent about a row, ``generate`` how the answer is made. The file's own chat template is used.
+    ``prompt`` says what is sent about a row, ``generate`` how the answer is generated. The file's own chat template is
+    used.
     No prompt is remembered from one request to the next, and what samples beside ``generate`` is switched off.
     """
 
@@ -45,8 +46,8 @@ class Gguf(PromptedModel, FileModel):
 
     kind: Literal["gguf"] = "gguf"
     api: Literal["chat", "completions"] = Field("chat", description="chat, or completions of a plain text.")
-    prompt: Prompt = Field(description="What is sent about a row.")
-    generate: Generate | None = Field(None, description="How an answer is made; needed but for `options`.")
+    prompt: Prompt = Field(description="What is sent for a row.")
+    generate: Generate | None = Field(None, description="How an answer is generated; needed but for `options`.")
     context: int | None = Field(
         None, ge=8, le=10_000_000, description="Tokens of prompt and answer together; default: as the model was made."
     )
@@ -91,7 +92,7 @@ class Gguf(PromptedModel, FileModel):
         path = self.model_file(access)
         with path.open("rb") as stream:
             if stream.read(len(MAGIC)) != MAGIC:
-                raise InputError(f"{self.path!r} is no GGUF file: it does not begin with the letters GGUF")
+                raise InputError(f"{self.path!r} is not a GGUF file: it does not begin with the letters GGUF")
         threads = threads or usable_cpus()
         engine = _engine(self, path, threads)
         loaded = load(_served(self.with_examples(access), engine.listening_address), {})

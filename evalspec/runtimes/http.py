@@ -60,8 +60,8 @@ class Http(PromptedModel):
     input (all rows as a list, or one row inside ``{each: ...}``), and ``response`` says where in the answer each output
     stands: ``{label: "predictions[*].class"}``. With ``per_row: true`` each request is about one row.
     ``protocol: openai`` is a language model that streams: ``url`` ends in ``/v1``, ``prompt`` says what is sent about a
-    row, ``generate`` how the answer is made. It is answered where the stream has a piece of an answer, a reason for
-    ending and ``[DONE]``; one that holds an error, is cut off or empty has failed.
+    row, ``generate`` how the answer is generated. It is answered where the stream has a piece of an answer, a reason
+    for ending and ``[DONE]``; one that holds an error, is cut off or empty has failed.
 
     What is timed is from the first byte of a request, made before, to the last byte of the answer; preprocessing,
     writing JSON and reading it are the client's and lie outside (``stages`` times them too). Connections are kept and
@@ -328,14 +328,14 @@ def _file_in(folder: Path, argument: str) -> Path | None:
 def _ca_problem(model: Http) -> Problem | None:
     if model.ca is None or model.address.secure:
         return None
-    return Problem(f"`ca` belongs to https, and {model.url!r} is http", remedy="take it out, or write https://")
+    return Problem(f"`ca` belongs to https, and {model.url!r} is http", remedy="remove it, or write https://")
 
 
 def _foreign_field(model: Http) -> Problem | None:
     """A field of another protocol."""
     for name, protocol in BELONGS.items():
         if name in model.model_fields_set and protocol != model.protocol:
-            remedy = f"take it out, or say `protocol: {protocol}`"
+            remedy = f"remove it, or say `protocol: {protocol}`"
             return Problem(f"`{name}` belongs to `protocol: {protocol}`", remedy=remedy)
     return None
 
@@ -344,7 +344,9 @@ def _oip_problem(model: Http) -> Problem | None:
     if model.model_name is None:
         return Problem("`protocol: oip` needs `model_name:`", remedy="say what the server calls the model")
     if SEGMENT.fullmatch(model.model_name) is None:
-        return Problem(f"`model_name: {model.model_name}` is no segment of a path", remedy="letters, digits, . _ ~ -")
+        return Problem(
+            f"`model_name: {model.model_name}` is not a segment of a path", remedy="letters, digits, . _ ~ -"
+        )
     if "?" in model.url:
         return Problem(f"{model.url!r} has a query", remedy="write where the paths /v2/... begin")
     return None
@@ -386,7 +388,7 @@ def _score_problem(score: OptionScore, api: Api) -> Problem | None:
 
 def _json_problem(model: Http) -> Problem | None:
     if "model_name" in model.model_fields_set:
-        return Problem("`model_name` belongs to `protocol: oip` and `openai`", remedy="take it out")
+        return Problem("`model_name` belongs to `protocol: oip` and `openai`", remedy="remove it")
     if model.request is None or not model.response:
         missing = "request" if model.request is None else "response"
         return Problem(f"`protocol: json` needs `{missing}:`", remedy="see `kind: http` in docs/served.md")

@@ -288,7 +288,7 @@ def read_predictions(path: Path, shown: str, *, as_text: str | None = None) -> p
     import pyarrow as pa
 
     if path.suffix not in FORMATS:
-        raise InputError(f"{shown!r} is no file of predictions", choices=FORMATS)
+        raise InputError(f"{shown!r} is not a file of predictions", choices=FORMATS)
     if path.stat().st_size == 0:
         raise InputError(f"the file of predictions {shown!r} is empty")
     try:
@@ -401,7 +401,7 @@ def _texts(keys: NDArray[Any]) -> NDArray[Any]:
     from evalspec.answers.classes import missing_mask
 
     if keys.ndim != 1:
-        raise InputError(f"keys must be one value a row, and these are lists of {list(keys.shape[1:])}")
+        raise InputError(f"keys must be one value per row, and these are lists of {list(keys.shape[1:])}")
     missing = int(missing_mask(keys).sum())
     if missing:
         raise InputError(f"keys are missing in {missing:,} of {plural(len(keys), 'row')}, which can't be joined")

@@ -75,7 +75,7 @@ class Torch(FileModel):
         refuse_content(path, self.path, self.factory)
         if self.factory is None and path.suffix != ".pt2":
             raise InputError(
-                f"{self.path!r} is no exported program (.pt2)",
+                f"{self.path!r} is not an exported program (.pt2)",
                 remedy="save one with torch.export.save, or name the `factory:` that makes the state dict's module",
             )
         return path
@@ -203,7 +203,7 @@ def _exported(model: Torch, path: Path, place: Any, threads: int) -> LoadedTorch
     names = tuple(str(name) for name in program.graph_signature.user_inputs)
     other = [name for name in names if not isinstance(nodes.get(name), torch.Tensor)]
     if other:
-        raise InputError(f"{model.path!r} takes {other[0]!r}, which is no tensor", remedy="export it without")
+        raise InputError(f"{model.path!r} takes {other[0]!r}, which is not a tensor", remedy="export it without")
     tensors = {name: _tensor(nodes[name]) for name in names}
     in_spec, out_spec = program.call_spec.in_spec, program.call_spec.out_spec
 
@@ -296,7 +296,7 @@ def _from_factory(model: Torch, path: Path, access: Access, place: Any, threads:
         module.load_state_dict(state.get("state_dict", state))
     except Exception as error:
         said = " ".join(str(error).split())[:300]
-        raise InputError(f"{model.path!r} is no state dict for {model.factory}: {said}") from error
+        raise InputError(f"{model.path!r} is not a state dict for {model.factory}: {said}") from error
     dtype = getattr(torch, DTYPES[model.dtype]) if model.dtype is not None else None
     return loaded_module(
         module, place, dtype, compiled=model.compile, observed=lambda held: _observed(model, held, threads)

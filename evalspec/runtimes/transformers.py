@@ -59,7 +59,7 @@ class Transformers(PromptedModel):
         description="chat: through the tokenizer's chat template; completions: a plain text that is gone on with.",
     )
     prompt: Prompt | None = Field(None, description="What it is asked about a row; left out: likelihoods only.")
-    generate: Generate | None = Field(None, description="How an answer is made.")
+    generate: Generate | None = Field(None, description="How an answer is generated.")
 
     @model_validator(mode="after")
     def _is_asked_whole(self) -> Self:
@@ -192,7 +192,7 @@ def _module(model: Transformers, folder: Path, form: IntegerForm | None, access:
 def _problem(model: Transformers) -> Problem | None:
     if model.prompt is None and model.generate is None:
         if "api" in model.model_fields_set:
-            return Problem("`api` is about a `prompt`, and there is none", remedy="add `prompt:`, or take `api` out")
+            return Problem("`api` is about a `prompt`, and there is none", remedy="add `prompt:`, or remove `api`")
         return None
     if model.generate is None and model.options is None:
         remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"

@@ -152,7 +152,7 @@ class Images(Dataset):
         path = str(self.metadata)
         kind = kinds.get(Path(path).suffix.lower())
         if kind is None:
-            raise InputError(f"metadata {path!r} is no table that can be read", choices=list(kinds))
+            raise InputError(f"metadata {path!r} is not a table that can be read", choices=list(kinds))
         return kind(path=path)
 
     def _known(self, access: Access, paths: pa.Array) -> dict[str, pa.ChunkedArray]:

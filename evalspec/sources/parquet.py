@@ -26,7 +26,8 @@ BUFFER_BYTES = 2**20
 class Parquet(Dataset):
     """Rows in parquet files. Several files are read in the order of their names.
 
-    An index without a name that pandas wrote (`__index_level_0__`) is no column, unless the dataset's `key`, `label`,
+    An index without a name that pandas wrote (`__index_level_0__`) is not a column, unless the dataset's `key`,
+    `label`,
     `cluster` or `where` names it.
     """
 

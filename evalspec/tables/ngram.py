@@ -69,7 +69,7 @@ class Ngram(Part):
         if self.rule != "any_hit" and self.max_rows is not None:
             return "`max_rows:` goes with `rule: any_hit`; the other rules drop no n-gram"
         if self.rule != "longest_match" and self.skip:
-            return "`skip:` goes with `rule: longest_match`; take it out"
+            return "`skip:` goes with `rule: longest_match`; remove it"
         if self.rule == "any_hit" and self.min_count > (self.max_rows_used or 0):
             return (
                 f"`min_count: {self.min_count}` is more than the {self.max_rows_used} rows from which on it is dropped"

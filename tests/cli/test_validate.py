@@ -153,7 +153,8 @@ def test_placeholders_of_init_are_named(spec: Path) -> None:
     assert found.exit_code == 0, found.output
     assert "doubtful: quality: `why` is still the text of `init`" in found.stdout
     assert (
-        "doubtful: waivers[0]: `why` is still the text of `init`; say why quality/accuracy is set aside" in found.stdout
+        "doubtful: waivers[0]: `why` is still the text of `init`; write why quality/accuracy is set aside"
+        in found.stdout
     )
     assert "doubtful: waivers[0]: `owner: me@example.com` is still the example" in found.stdout
 

@@ -26,8 +26,8 @@ METRICS = (
     Metric("copies", "rows", "lower", "", exact=True),
     Metric("smallest", "rows", "higher", "", exact=True),
 )
-LESS = "require less, or take the sentence out"
-MORE = "require more, or take the sentence out"
+LESS = "require less, or remove the sentence"
+MORE = "require more, or remove the sentence"
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ MORE = "require more, or take the sentence out"
         ("copies == 2.5 rows", "'copies == 2.5 rows' can never pass: copies is a whole number"),
         ("power <= 0 W", "can never pass: no sample can show it; leave room"),
         ("smallest >= 0 rows", f"can never fail: smallest is never below 0; {MORE}"),
-        ("accuracy >= baseline - 100 pp", f"can never fail: accuracy lies within 0..1; {MORE}"),
-        ("accuracy >= 0.5x baseline - 50 pp", f"can never fail: accuracy lies within 0..1; {MORE}"),
-        ("accuracy >= baseline + 100 pp", "can never pass: accuracy lies within 0..1; correct the number"),
-        ("error_rate <= baseline + 100 pp", f"can never fail: error_rate lies within 0..1; {LESS}"),
-        ("error_rate <= baseline - 100 pp", "can never pass: error_rate lies within 0..1; correct the number"),
+        ("accuracy >= baseline - 100 pp", f"can never fail: accuracy is between 0 and 1; {MORE}"),
+        ("accuracy >= 0.5x baseline - 50 pp", f"can never fail: accuracy is between 0 and 1; {MORE}"),
+        ("accuracy >= baseline + 100 pp", "can never pass: accuracy is between 0 and 1; correct the number"),
+        ("error_rate <= baseline + 100 pp", f"can never fail: error_rate is between 0 and 1; {LESS}"),
+        ("error_rate <= baseline - 100 pp", "can never pass: error_rate is between 0 and 1; correct the number"),
     ],
 )
 def test_what_can_only_end_in_one_way_is_refused(sentence: str, said: str) -> None:

@@ -51,7 +51,7 @@ def test_other_tokens_are_not_compared_by_token(tmp_path: Path, sentence: str) -
     folder(tmp_path / "m", {"a": 0})
     folder(tmp_path / "b", {"a": 0, "aa": 1})
     said = problems(tmp_path, likelihood(sentence))
-    assert "candidate and baseline have other tokenizers" in said and "require bits_per_byte" in said
+    assert "candidate and baseline have different tokenizers" in said and "require bits_per_byte" in said
     assert said.count("other tokenizers") == 1
     spec(tmp_path, likelihood("bits_per_byte <= 1.02x baseline", "perplexity <= 30"))
 
@@ -132,7 +132,7 @@ def test_answers_of_a_fixed_length_are_timed_and_nothing_is_claimed_of_them(tmp_
     timed = {"check": "latency", "dataset": "text", "require": ["ttft_p50 <= 900 ms"]}
     assert spec(tmp_path, timed, CAPACITY).models["candidate"].exact_tokens == 128
     judged = {"check": "quality", "dataset": "text", "require": ["exact_match >= 50 %"]}
-    with pytest.raises(SpecError, match="go on to exactly 128 tokens whatever they say; say `max_tokens`"):
+    with pytest.raises(SpecError, match="go on to exactly 128 tokens, whatever they say; say `max_tokens`"):
         spec(tmp_path, judged, CAPACITY)
     natural = {"candidate": CAPACITY["candidate"] | {"generate": {"max_tokens": 128}}}
     assert spec(tmp_path, judged, natural).models["candidate"].exact_tokens is None

@@ -69,7 +69,7 @@ def test_a_column_that_one_side_lacks_is_said(
 def test_where_the_rest_is_measured_it_is_told(check: str, tmp_path: Path) -> None:
     told = loaded(tmp_path, check, without("lux")).unverified
     name = check.split()[1].rstrip(",")
-    assert f"{name}: right has no column 'lux', so left is held against it without" in told
+    assert f"{name}: right has no column 'lux', so left is compared with it without them" in told
 
 
 @pytest.mark.parametrize("check", [SHIFT, COPIES, LEAKS, GROUPS])

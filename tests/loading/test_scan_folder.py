@@ -182,7 +182,7 @@ def test_a_column_that_names_nothing_is_left_out(files: Path, tmp_path: Path) ->
 def test_an_empty_folder_gets_names_to_replace(tmp_path: Path) -> None:
     text, left = profile_template("tiny", tmp_path / "nowhere", OWN)
     assert f"# {left}\n" in text
-    assert "# Still to be put here, or named otherwise: model.onnx, baseline.onnx, test.parquet, train.parquet" in text
+    assert "# Still to be added, or renamed in the spec: model.onnx, baseline.onnx, test.parquet, train.parquet" in text
     assert "Found here" not in text
     assert "path: model.onnx\n    precision: fp32\n    inputs: {input: features}" in text
 

@@ -103,7 +103,7 @@ def test_what_can_not_be_loaded_is_said(fields: dict[str, Any], sentence: str) -
 
 def test_a_file_that_is_none_or_broken_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.gguf").write_bytes(b"PK\x03\x04 nothing")
-    with pytest.raises(InputError, match="is no GGUF file: it does not begin with the letters GGUF"):
+    with pytest.raises(InputError, match="is not a GGUF file: it does not begin with the letters GGUF"):
         model_of(path="a.gguf").load(Access(tmp_path))
     whole = (CHAT / "shout-q8_0.gguf").read_bytes()
     (tmp_path / "a.gguf").write_bytes(whole[: len(whole) // 2])

@@ -161,10 +161,10 @@ def test_on_a_gpu(access: Access, rows: pa.Table, linear_onnx: Path) -> None:
     np.testing.assert_allclose(answers.probabilities, expected_probabilities(array(rows)), atol=1e-3)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"hello, this is no model", b"PK\x03\x04 something else"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"hello, this is not a model", b"PK\x03\x04 something else"])
 def test_files_that_hold_no_model(tmp_path: Path, access: Access, content: bytes) -> None:
     (tmp_path / "linear.onnx").write_bytes(content)
-    with pytest.raises(InputError, match=r"is empty|is no ONNX model"):
+    with pytest.raises(InputError, match=r"is empty|is not an ONNX model"):
         Onnx(**FIELDS).load(access)
 
 
@@ -206,5 +206,5 @@ def test_inputs_may_be_left_out_where_there_is_one_choice(access: Access, rows: 
     assert served(access, inputs={}).predict_all(rows.select(["key", "x", "label"])).n == 10
     renamed = rows.select(["key", "x", "label"]).rename_columns(["key", "features", "label"])
     assert served(access, inputs={}).predict_all(renamed).n == 10
-    with pytest.raises(InputError, match=r"takes x and the dataset has 2 columns .*x0, x1; say which: inputs: \{x: "):
+    with pytest.raises(InputError, match=r"takes x and the dataset has 2 columns .*x0, x1; name them: inputs: \{x: "):
         served(access, inputs={}).predict_all(rows.select(["x0", "x1", "label"]))

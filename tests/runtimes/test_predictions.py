@@ -185,7 +185,7 @@ def test_objects_in_an_npz_are_not_unpickled(tmp_path: Path, access: Access, row
 
 def test_another_ending_is_refused(tmp_path: Path, access: Access, rows: pa.Table) -> None:
     (tmp_path / "p.xlsx").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"'p.xlsx' is no file of predictions \(choices: .parquet"):
+    with pytest.raises(InputError, match=r"'p.xlsx' is not a file of predictions \(choices: .parquet"):
         served(access, files={"test": "p.xlsx"}).predict_all(rows)
 
 

@@ -121,7 +121,7 @@ def tuple_of(x: object) -> object:
     ("content", "sentence"),
     [
         (b"", "the model file 'm.skops' is empty"),
-        (b"no zip at all", "'m.skops' is no skops file, or a truncated one"),
+        (b"no zip at all", "'m.skops' is not a skops file, or a truncated one"),
     ],
 )
 def test_files_that_hold_no_model(tmp_path: Path, access: Access, content: bytes, sentence: str) -> None:

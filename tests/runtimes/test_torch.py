@@ -122,7 +122,7 @@ def test_weights_that_do_not_fit(tmp_path: Path, trusted: Access) -> None:
 
     write_factory(tmp_path)
     torch.save({"weight": torch.zeros(2, 2)}, tmp_path / "state.pt")
-    with pytest.raises(InputError, match=r"'state.pt' is no state dict for .*(Missing|size mismatch)"):
+    with pytest.raises(InputError, match=r"'state.pt' is not a state dict for .*(Missing|size mismatch)"):
         served(trusted, path="state.pt", factory="made_module:linear")
     with pytest.raises(InputError, match=r"made_module:nothing made a int, not a torch.nn.Module"):
         served(trusted, path="state.pt", factory="made_module:nothing")
@@ -133,7 +133,7 @@ def test_a_state_dict_that_is_a_pickle_of_code_is_refused_even_then(tmp_path: Pa
 
     write_factory(tmp_path)
     torch.save({"weight": Touch(str(tmp_path / "ran"))}, tmp_path / "state.pt")
-    with pytest.raises(InputError, match=r"is no state dict for made_module:linear"):
+    with pytest.raises(InputError, match=r"is not a state dict for made_module:linear"):
         served(trusted, path="state.pt", factory="made_module:linear")
     assert not (tmp_path / "ran").exists()
 
@@ -151,13 +151,13 @@ class Touch:
 @pytest.mark.parametrize("content", [b"", b"no zip at all", b"PK\x03\x04 truncated"])
 def test_files_that_hold_no_model(tmp_path: Path, access: Access, content: bytes) -> None:
     (tmp_path / "linear.pt2").write_bytes(content)
-    with pytest.raises(InputError, match=r"is empty|is no .pt2 archive, or a truncated one"):
+    with pytest.raises(InputError, match=r"is empty|is not a .pt2 archive, or a truncated one"):
         Torch(**FIELDS).load(access)
 
 
 def test_a_truncated_archive(access: Access, linear_pt2: Path) -> None:
     linear_pt2.write_bytes(linear_pt2.read_bytes()[:-300])
-    with pytest.raises(InputError, match=r"is no .pt2 archive, or a truncated one"):
+    with pytest.raises(InputError, match=r"is not a .pt2 archive, or a truncated one"):
         Torch(**FIELDS).load(access)
 
 

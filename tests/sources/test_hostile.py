@@ -96,7 +96,7 @@ def test_f10_a_named_pipe_is_never_opened(dataset: Dataset, pipe: Path) -> None:
     (pipe / "plain" / "x.png").write_bytes(b"")
     (pipe / "link").symlink_to("pipe")
     (pipe / "pipe.csv").symlink_to("pipe")
-    assert "is no file: it is a named pipe; name a regular file or a folder" in refused(dataset, pipe)
+    assert "is not a file: it is a named pipe; name a regular file or a folder" in refused(dataset, pipe)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def listening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
      ("/proc/kmsg", "a view of the system"), ("/sys/kernel", "a view of the system"), ("socket", "a socket")],
 )  # fmt: skip
 def test_f10_nor_is_a_device_or_a_view_of_the_system(path: str, what: str, listening: Path) -> None:
-    with pytest.raises(InputError, match=rf"is no file: it is {what}|there is no file"):
+    with pytest.raises(InputError, match=rf"is not a file: it is {what}|there is no file"):
         Access(listening, allow_outside=True).path(path)
 
 

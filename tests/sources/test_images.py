@@ -117,7 +117,9 @@ def test_unreadable_images_are_named(tmp_path: Path, kind: str, keep: float) -> 
     bad = tmp_path / "set" / f"b.{kind}"
     data = bad.read_bytes()
     bad.write_bytes(data[: int(keep if keep in (0, 20) else len(data) * keep)])
-    with pytest.raises(InputError, match=f"image 'set/b.{kind}' can't be read: it is truncated, damaged or no image"):
+    with pytest.raises(
+        InputError, match=f"image 'set/b.{kind}' can't be read: it is truncated, damaged or not an image"
+    ):
         Images(path="set").read(Access(tmp_path))
 
 

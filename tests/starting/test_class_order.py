@@ -28,7 +28,7 @@ def test_the_order_of_the_alphabet_stands_unless_the_rows_clearly_say_another() 
     assert in_order(None, rows(("a", "b")), 2, alike).classes == ("a", "b")
     order = in_order(None, rows(("a", "b")), 2, other)
     assert order.classes == ("b", "a")
-    assert "in which 89 % of the first rows agree (in that of the alphabet 11 %)" in order.note
+    assert "in which 89 % of the first rows agree (in alphabetical order 11 %)" in order.note
 
 
 def test_labels_that_fit_no_output_are_refused() -> None:

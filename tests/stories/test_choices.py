@@ -253,10 +253,13 @@ def test_l23_options_that_nobody_scored(
     [
         (
             {"options": {"column": "choces"}},
-            "the options are shown with letters, and `prompt` has no place for 'choces'",
+            "the options are shown with letters, but `prompt` has no place for 'choces'",
         ),
         ({"options": {"column": "choices", "score": "sum"}}, "`score: sum` needs the likelihood of a text"),
-        ({"options": {"column": "choices", "show": "none"}}, "`show: none`, and `prompt` has a place for 'choices'"),
+        (
+            {"options": {"column": "choices", "show": "none"}},
+            ("`show: none` is set, but `prompt` has a place for 'choices'"),
+        ),
         ({"answer": {"after": "#", "as": "letter"}}, "a model with `options` writes none"),
         ({"prompt": {"user": "{questoin}\n{choices}"}}, "exam has no column 'questoin'"),
     ],

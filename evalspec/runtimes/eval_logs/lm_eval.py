@@ -50,7 +50,7 @@ def _of_filter(samples: Sequence[Mapping[str, Any]], shown: str, wanted: str | N
         for name in ("filter", "filtered_resps", "resps", "arguments"):
             if name not in sample:
                 raise InputError(
-                    f"{shown!r} has a line without {name!r}, so it is no file of lm-eval's samples",
+                    f"{shown!r} has a line without {name!r}, so it is not a file of lm-eval's samples",
                     remedy="`--log_samples` writes samples_<task>_<date>.jsonl",
                 )
     filters = tuple(dict.fromkeys(str(sample["filter"]) for sample in samples))
@@ -108,7 +108,7 @@ def _scores(responses: Sequence[Any], options: int, shown: str) -> list[float]:
     try:
         scores = [float(one[0]) for one in responses[:options]]
     except (TypeError, ValueError, LookupError) as error:
-        raise InputError(f"{shown!r} has a response that is no log-likelihood: {str(error)[:80]}") from error
+        raise InputError(f"{shown!r} has a response that is not a log-likelihood: {str(error)[:80]}") from error
     if len(scores) < options:
         raise InputError(f"{shown!r} has a sample with {options} options and {len(scores)} log-likelihoods")
     return scores

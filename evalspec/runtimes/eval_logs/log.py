@@ -89,7 +89,7 @@ def read_text(path: Path, shown: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{shown!r} is no UTF-8: {error.reason} at byte {error.start:,}") from error
+        raise InputError(f"{shown!r} is not UTF-8: {error.reason} at byte {error.start:,}") from error
     except (OSError, MemoryError) as error:
         raise InputError(f"{shown!r} can't be read: {getattr(error, 'strerror', None) or 'no memory'}") from error
 

@@ -75,7 +75,7 @@ class ResponseReader:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            raise HttpError(NOT_UNDERSTOOD, f"the server's answer is no HTTP: {error}") from error
+            raise HttpError(NOT_UNDERSTOOD, f"the server's answer is not HTTP: {error}") from error
         return self.complete
 
     def ended(self) -> bool:

@@ -99,7 +99,7 @@ def _steps(path: str) -> list[str | int]:
         match = STEP.match(text, place)
         if match is None:
             raise InputError(
-                f"{path!r} is no path to an answer", remedy="write such as predictions, outputs[0].data, $[*].score"
+                f"{path!r} is not a path to an answer", remedy="write such as predictions, outputs[0].data, $[*].score"
             )
         key, index = match.groups()
         steps.append(key if key is not None else "*" if index == "*" else int(index))

@@ -182,7 +182,7 @@ def _from_bytes(name: str, data: bytes, kind: Any) -> NDArray[Any]:
         raise HttpError(NOT_UNDERSTOOD, f"the output {name!r} is of {kind!r}, which is not read")
     dtype = np.dtype(NUMPY[kind]).newbyteorder("<")
     if len(data) % dtype.itemsize:
-        raise HttpError(OTHER_SHAPE, f"the output {name!r} has {len(data)} bytes, which are no {kind}s")
+        raise HttpError(OTHER_SHAPE, f"the output {name!r} has {len(data)} bytes, which are not {kind}s")
     return np.frombuffer(data, dtype=dtype).astype(NUMPY[kind])
 
 

@@ -82,7 +82,7 @@ def first_tokens(reply: Reply, hidden: Redaction) -> dict[str, float]:
     for part in parts:
         event = parse_json(part)
         if not isinstance(event, dict):
-            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is no object")
+            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is not an object")
         refuse_error(event, hidden)
         choices = event.get("choices")
         for choice in choices if isinstance(choices, list) else ():
@@ -179,7 +179,7 @@ class _Stream:
         """
         event = parse_json(data)
         if not isinstance(event, dict):
-            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is no object")
+            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is not an object")
         refuse_error(event, self._hidden)
         if isinstance(usage := event.get("usage"), dict):
             self._usage = usage

@@ -37,7 +37,7 @@ class EchoedPrompt:
         hidden: Takes secrets out of what the server says.
 
     Raises:
-        HttpError: It is no completion, or tells less than was asked for.
+        HttpError: It is not a completion, or tells less than was asked for.
     """
 
     def __init__(self, reply: Reply, hidden: Redaction) -> None:
@@ -48,7 +48,7 @@ class EchoedPrompt:
         count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         choices = answer.get("choices") if isinstance(answer, dict) else None
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise HttpError(NOT_UNDERSTOOD, "the answer is no completion")
+            raise HttpError(NOT_UNDERSTOOD, "the answer is not a completion")
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise HttpError(NOT_UNDERSTOOD, "the server does not tell how many tokens a prompt has (`usage`)")
         logprobs = choices[0].get("logprobs")

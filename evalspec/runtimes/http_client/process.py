@@ -160,7 +160,7 @@ def check_free(name: str, model: ServerFields) -> None:
         return
     raise InputError(
         f"another server answers at {model.address}, where `start` of {name} is to start one",
-        remedy="stop it, or take `start` out of the spec to use it",
+        remedy="stop it, or remove `start` from the spec to use it",
     )
 
 

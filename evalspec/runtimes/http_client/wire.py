@@ -72,10 +72,10 @@ def parse_url(url: str) -> Address:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise InputError(f"{url!r} is no URL: {error}") from error
+        raise InputError(f"{url!r} is not a URL: {error}") from error
     if parts.scheme not in PORTS or not host:
         raise InputError(
-            f"{url!r} is no address that can be asked", remedy="write http://HOST:PORT or https://HOST:PORT"
+            f"{url!r} is not an address that can be asked", remedy="write http://HOST:PORT or https://HOST:PORT"
         )
     if parts.username is not None or parts.password is not None:
         raise InputError("the URL holds a user or a password", remedy="name the secret in `headers`: {env: NAME}")
@@ -93,7 +93,7 @@ def check_host(address: Address, access: Access) -> None:
     """
     if not is_loopback(address.host) and address.host not in access.hosts:
         raise InputError(
-            f"{address.host!r} is another machine", remedy=f"pass --allow-host {address.host} if it is meant"
+            f"{address.host!r} is another machine", remedy=f"pass --allow-host {address.host} if this is intended"
         )
 
 
@@ -182,4 +182,4 @@ def parse_json(body: bytes) -> Any:
     try:
         return from_json(body)
     except ValueError as error:
-        raise HttpError(NOT_UNDERSTOOD, f"the answer is no JSON: {error}") from error
+        raise HttpError(NOT_UNDERSTOOD, f"the answer is not JSON: {error}") from error

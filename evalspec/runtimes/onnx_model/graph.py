@@ -79,9 +79,9 @@ def read_graph(path: Path, shown: str) -> Graph:
             # Closed when the last view of it is gone, which an error may hold on to.
             graph = _graph(Message(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))))
     except (OSError, ValueError) as error:
-        raise InputError(f"{shown!r} is no ONNX model, or a truncated one: {error}") from error
+        raise InputError(f"{shown!r} is not an ONNX model, or a truncated one: {error}") from error
     if not graph.operators:
-        raise InputError(f"{shown!r} is no ONNX model: it has no operators")
+        raise InputError(f"{shown!r} is not an ONNX model: it has no operators")
     return graph
 
 

@@ -116,7 +116,7 @@ def refuse_content(path: Path, shown: str, factory: str | None) -> None:
         return
     message = f"{shown!r} holds {content.value}, and kind 'torch' reads exported programs (.pt2)"
     if factory is not None:
-        message = f"{shown!r} is no state dict for {factory}: it holds {content.value}"
+        message = f"{shown!r} is not a state dict for {factory}: it holds {content.value}"
     raise InputError(message, remedy=_remedy(content, shown, factory))
 
 

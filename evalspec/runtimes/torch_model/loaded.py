@@ -118,7 +118,7 @@ class LoadedTorch(Loaded):
         import torch
 
         if array.dtype.kind not in "biuf":
-            raise InputError(f"the model's input {name!r} takes numbers and got text")
+            raise InputError(f"the model's input {name!r} takes numbers but got text")
         # torch warns of arrays that it may not write to, such as those that stand in the dataset's own memory.
         tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
         dtype = self.dtype if self.dtype is not None and tensor.is_floating_point() else tensor.dtype

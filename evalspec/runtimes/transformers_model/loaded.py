@@ -118,7 +118,7 @@ class LoadedLanguageModel(Loaded):
         lost = int(np.count_nonzero(~np.isfinite(np.stack(list(sums.values())))))
         if lost:
             raise InputError(
-                f"the likelihood of {lost:,} of {len(texts):,} texts is no finite number",
+                f"the likelihood of {lost:,} of {len(texts):,} texts is not a finite number",
                 remedy="look at the weights, or compute in another `dtype`",
             )
         return TokenLikelihoods(
@@ -167,7 +167,7 @@ class LoadedLanguageModel(Loaded):
             raise NotRunError("the two models see these texts as other tokens, so their distributions are not compared")
         if beside.vocabulary != self.vocabulary:
             raise NotRunError(
-                f"the two models give {self.vocabulary:,} and {beside.vocabulary:,} scores a token, so their "
+                f"the two models give {self.vocabulary:,} and {beside.vocabulary:,} scores per token, so their "
                 "distributions are not compared"
             )
         return beside

@@ -12,7 +12,7 @@ _MEAN = (
     "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
     "from 1 row on; against a model the same of the differences"
 )
-_BCA = "BCa bootstrap from 50 rows on; paired against a model"
+_BCA = "BCa bootstrap with at least 50 rows; paired against a model"
 
 LABELS_ONLY: tuple[Metric, ...] = (
     Metric(

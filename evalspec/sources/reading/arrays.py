@@ -26,7 +26,7 @@ def array_type(dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> pa.Da
     if not shape:
         return value
     if dtype.kind not in "biuf":
-        raise InputError(f"{what} has rows of text with shape {list(shape)}; text has one value a row")
+        raise InputError(f"{what} has rows of text with shape {list(shape)}; text has one value per row")
     if 0 in shape:
         raise InputError(f"{what} has rows of shape {list(shape)}, which hold nothing")
     return pa.list_(value, shape[0]) if len(shape) == 1 else pa.fixed_shape_tensor(value, list(shape))

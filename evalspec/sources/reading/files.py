@@ -167,12 +167,12 @@ def check_format(access: Access, path: Path, kind: str, *, text: bool = False) -
     for magic, what, other in MAGIC:
         if head.startswith(magic) and other != kind:
             remedy = f"write `kind: {other}`" if other else None
-            raise InputError(f"{shown(access, path)} is no {kind} file: it is {what}", remedy=remedy)
+            raise InputError(f"{shown(access, path)} is not a {kind} file: it is {what}", remedy=remedy)
     if head.startswith(b"PK\x03\x04") and kind != "npz":
         what, remedy = _archive(path)
-        raise InputError(f"{shown(access, path)} is no {kind} file: it is {what}", remedy=remedy)
+        raise InputError(f"{shown(access, path)} is not a {kind} file: it is {what}", remedy=remedy)
     if text and b"\x00" in head:
-        raise InputError(f"{shown(access, path)} is no {kind} file: it is not text in UTF-8")
+        raise InputError(f"{shown(access, path)} is not a {kind} file: it is not text in UTF-8")
 
 
 def _archive(path: Path) -> tuple[str, str | None]:

@@ -115,7 +115,7 @@ def _pixels(
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise InputError(f"image {name} is too large to be read: {error}") from error
     except DAMAGED as error:
-        raise InputError(f"image {name} can't be read: it is truncated, damaged or no image") from error
+        raise InputError(f"image {name} can't be read: it is truncated, damaged or not an image") from error
 
 
 def _of_size(picture: Image, colours: Colours | None, size: tuple[int, int] | None) -> NDArray[Any]:

@@ -193,7 +193,7 @@ def check_utf8(texts: pa.Array, first_row: int | None = None) -> None:
     except pa.ArrowInvalid as error:
         row = "" if first_row is None else f" (row {first_row + _unreadable(texts):,})"
         remedy = "write the file in UTF-8, or leave the column out of what is compared"
-        raise InputError(f"a text is no UTF-8{row}", remedy=remedy) from error
+        raise InputError(f"a text is not UTF-8{row}", remedy=remedy) from error
 
 
 def _unreadable(texts: pa.Array) -> int:

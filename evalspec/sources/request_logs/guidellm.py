@@ -30,7 +30,7 @@ def read_guidellm(content: bytes, shown: str, benchmark: int | None) -> list[Req
     """
     every = inside(parsed(content, shown), "benchmarks")
     if not isinstance(every, list) or not every:
-        raise InputError(f"{shown} has no benchmarks, so it is no report of GuideLLM")
+        raise InputError(f"{shown} has no benchmarks, so it is not a report of GuideLLM")
     named = [f"{at} ({inside(one, 'config', 'strategy', 'type_')})" for at, one in enumerate(every)]
     if benchmark is None and len(every) > 1:
         raise InputError(

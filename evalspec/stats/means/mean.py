@@ -322,7 +322,7 @@ def paired_mean(
     first, second = _checked(candidate), _checked(baseline)
     n = first.shape[0]
     if second.shape[0] != n:
-        raise InputError(f"{n} rows of the candidate and {second.shape[0]} of the baseline are no pairs")
+        raise InputError(f"{n} rows of the candidate and {second.shape[0]} of the baseline are not pairs")
     limits = _around(limits, first, second)
     if clusters is None or n == 0:
         return PairedMean(first, second, np.ones(n), n, limits)

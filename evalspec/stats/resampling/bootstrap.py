@@ -277,7 +277,7 @@ def paired_statistic(
     first, second = _rows_of(candidate), _rows_of(baseline)
     n = len(first[0])
     if len(second[0]) != n or n == 0:
-        raise InputError(f"{n} rows of the candidate and {len(second[0])} of the baseline are no pairs")
+        raise InputError(f"{n} rows of the candidate and {len(second[0])} of the baseline are not pairs")
 
     sample, plan = _plan((*first, *second), clusters, None)
     first, second = sample[: len(first)], sample[len(first) :]

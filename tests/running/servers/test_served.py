@@ -202,7 +202,7 @@ def test_checks_tell_the_same_of_a_server_that_drops_requests(tmp_path: Path, po
 
 
 def test_without_trust_nothing_is_started(tmp_path: Path, port: int) -> None:
-    with pytest.raises(SpecError, match="candidate runs the command python, which was not allowed; pass --trust"):
+    with pytest.raises(SpecError, match="candidate runs the command python, which is not allowed; pass --trust"):
         ran(write(tmp_path, port), trust=False)
     assert not (tmp_path / "run").exists()
 

@@ -166,7 +166,7 @@ def test_an_option_without_a_text_is_said(models: Path, tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"prompt": None}, "`options` needs `prompt:`"),
-        ({"options": {"column": "choices", "show": "none"}}, "a letter is scored and none is shown"),
+        ({"options": {"column": "choices", "show": "none"}}, "a letter is scored, but no letters are shown"),
         ({"classes": ["x", "y"]}, "`classes` and `options` exclude each other"),
         ({"outputs": {"text": "text"}}, "`outputs` of a model with `options` are probabilities"),
         ({"options": {"column": "choices", "score": "max"}}, "Input should be"),

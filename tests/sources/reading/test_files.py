@@ -265,9 +265,9 @@ def test_a_zip_archive_is_called_what_it_is(tmp_path: Path) -> None:
     for name, said in kinds.items():
         with zipfile.ZipFile(tmp_path / "a.csv", "w") as archive:
             archive.writestr(name, "x")
-        assert refused(Csv(path="a.csv"), tmp_path) == f"'a.csv' is no csv file: {said}"
+        assert refused(Csv(path="a.csv"), tmp_path) == f"'a.csv' is not a csv file: {said}"
     (tmp_path / "a.csv").write_bytes(b"PK\x03\x04 and no more")
-    assert refused(Csv(path="a.csv"), tmp_path) == "'a.csv' is no csv file: it is a damaged zip archive"
+    assert refused(Csv(path="a.csv"), tmp_path) == "'a.csv' is not a csv file: it is a damaged zip archive"
 
 
 def test_a_name_that_stands_twice_in_a_parquet_file(tmp_path: Path) -> None:

@@ -80,5 +80,8 @@ def test_what_holds_no_rows(value: Any, why: str, tmp_path: Path) -> None:
 def test_what_nobody_handed_over(tmp_path: Path) -> None:
     for access in (Access(tmp_path), Access(tmp_path, memory=tmp_path)):
         for path in ("", "other.arrow", "../test.arrow"):
-            with pytest.raises(InputError, match="kind memory is what a program hands over, and none did"):
+            with pytest.raises(
+                InputError,
+                match=r"`kind: memory` is for objects that a program passes to evalspec\.run, and none were passed",
+            ):
                 MemoryRows(path=path).read(access)

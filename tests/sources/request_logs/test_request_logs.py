@@ -166,7 +166,7 @@ def test_units_of_aiperf(tmp_path: Path) -> None:
     same = read("aiperf", tmp_path / "ns.jsonl").column("ttft_ms").to_pylist()
     assert same == pytest.approx(read("aiperf").column("ttft_ms").to_pylist(), nan_ok=True)
     (tmp_path / "odd.jsonl").write_text(text.replace('"unit": "ms"', '"unit": "fortnights"'))
-    with pytest.raises(InputError, match=r"'fortnights', which is no unit of time \(choices: ns, us, ms, sec\)"):
+    with pytest.raises(InputError, match=r"'fortnights', which is not a unit of time \(choices: ns, us, ms, sec\)"):
         read("aiperf", tmp_path / "odd.jsonl")
 
 

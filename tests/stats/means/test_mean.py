@@ -135,7 +135,7 @@ def test_a_ratio_is_decided_as_the_difference_with_that_factor() -> None:
 
 
 def test_rows_that_are_no_pairs_are_refused() -> None:
-    with pytest.raises(InputError, match="are no pairs"):
+    with pytest.raises(InputError, match="are not pairs"):
         paired_mean(np.ones(3), np.ones(4))
 
 

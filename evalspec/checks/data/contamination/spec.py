@@ -55,7 +55,7 @@ class Contamination(Check):
     Beside these, where the spec asks for it:
 
     - `predictions: candidate`: `clean_score`, its `metric:` (default: accuracy) on the test rows that are no copy
-      (neither exact, nor near, nor sharing a span), and `clean_score_change`, the score of all rows less that one.
+      (neither exact, nor near, nor sharing a span), and `clean_score_change`, the score of all rows minus that one.
     - `embedding: MODEL`: `embedding_neighbours`, share of test rows whose embedding points the way of a training row.
     - `prompts: MODEL`: `prompt_overlap`, test rows whose text stands in that language model's system text, or is one of
       the examples that it is shown (`shots:`), word for word or nearly.
@@ -116,7 +116,8 @@ class Contamination(Check):
     same share is printed for the test rows among themselves: the chance level. Keys: typed digests, as for rows.
 
     Prompts: what fills the places of the prompt, joined, is looked for as it is compared above. It is the same as an
-    example's where the words are; it stands in a text from 5 words on; and it is near an example from `similarity` on.
+    example's where the words are; it stands in a text with at least 5 words; and it is near an example from
+    `similarity` on.
     Recitation (after Carlini 2021, Golchin 2023): the longest text among the places is cut in half at a word, the
     first half is sent in its place, and the next 8 words are looked for anywhere in the answer. A row whose next 8
     words are those of another row too, or stand in its first half, the system text or an example, says nothing and is
@@ -215,7 +216,7 @@ class Contamination(Check):
             "recited",
             "%",
             "lower",
-            "Share of long test rows that a model goes on with in their own words, less that with two swapped.",
+            "Share of long test rows that a model goes on with in their own words, minus that with two swapped.",
             interval="Tango's score interval of pairs, with clusters",
             label="test rows that the model recites",
         ),
@@ -224,8 +225,8 @@ class Contamination(Check):
             "pp",
             "lower",
             "`metric:` of all test rows less that of those not seen in training.",
-            interval="share of dirty rows x the score interval of dirty less clean rows (MOVER with clusters and of "
-            "means); BCa over rows of a metric that is no mean",
+            interval="share of dirty rows x the score interval of dirty minus clean rows (MOVER with clusters and of "
+            "means); BCa over rows of a metric that is not a mean",
             shows=("clean score change",),
             label="score that copies of training rows add",
         ),
@@ -341,7 +342,7 @@ class Contamination(Check):
             "embedding_neighbours": ("embedding", self.embedding, "the model that gives embeddings"),
             "prompt_overlap": ("prompts", self.prompts, "the model whose prompt is searched"),
             "recited": ("recite", self.recite, "the model that is shown halves of rows"),
-            "shared_keys": ("key", self.keys, "the column that names a row"),
+            "shared_keys": ("key", self.keys, "the column that identifies a row"),
         }
         field, value, what = asked.get(requirement.metric, ("", True, ""))
         if not value:
@@ -350,7 +351,7 @@ class Contamination(Check):
             return f"{requirement.metric} is not compared between models; require it of each"
         if field == "predictions" and self.metric_ not in FRACTIONS:
             return (
-                f"{requirement.metric} is in points and {self.metric_} is no fraction that is better when higher; "
+                f"{requirement.metric} is in points and {self.metric_} is not a fraction that is better when higher; "
                 "take another `metric:`, such as accuracy"
             )
         if requirement.metric == "recited":

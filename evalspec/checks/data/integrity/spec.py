@@ -68,7 +68,7 @@ class ColumnRule(Part):
         """A bound or a pattern beside a type that has none."""
         for field, fits in self.fitting.items():
             if self.type is not None and self.type not in fits:
-                return Problem(f"`{field}` says nothing of `type: {self.type}`", remedy="take one of the two out")
+                return Problem(f"`{field}` says nothing of `type: {self.type}`", remedy="remove one of the two")
         return None
 
     @property
@@ -176,7 +176,7 @@ class Integrity(Check):
         for name, value in self.digest.items():
             plain = value.removeprefix("sha256:")
             if len(plain) != 64 or set(plain) - set("0123456789abcdef"):
-                raise ValueError(f"digest of {name!r} is no sha256; write 64 digits of 0-9 and a-f")
+                raise ValueError(f"digest of {name!r} is not a sha256; write 64 digits of 0-9 and a-f")
         return self
 
     def needs(self) -> tuple[Need, ...]:
@@ -204,7 +204,7 @@ class Integrity(Check):
                 if TYPE_OF.get(column_family(holds) or "", fits[-1]) not in fits:
                     yield Misfit(("table_schema", name, field), Problem(
                         f"column {name!r} holds {holds}, of which `{field}` says nothing",
-                        remedy=f"say `type: {fits[-1]}` beside it if it should hold that, or take it out",
+                        remedy=f"say `type: {fits[-1]}` beside it if it should hold that, or remove it",
                     ))  # fmt: skip
             if _no_value_fits(rule.values, column_family(holds)):
                 yield Misfit(("table_schema", name, "values"), Problem(
@@ -254,6 +254,6 @@ def _no_pattern(pattern: str) -> Problem | None:
     try:
         pc.match_substring_regex(pa.array([""]), f"^(?:{pattern})$")
     except pa.ArrowException as error:
-        message = f"{pattern!r} is no regular expression: {str(error).splitlines()[0]}"
+        message = f"{pattern!r} is not a regular expression: {str(error).splitlines()[0]}"
         return Problem(message, remedy="write one in RE2's syntax, which has no look-around and no back-references")
     return None

@@ -102,7 +102,7 @@ def _copied(check: Labels, rows: LabelledRows) -> list[str]:
     if check.audited is None or len(rows.given) < SUSPICIOUS or not rows.audited.all() or rows.wrong.any():
         return []
     every = f"the audit agrees with the label in each of {len(rows.given):,} rows"
-    return [f"{every}: see that {check.audited!r} is no copy of it"]
+    return [f"{every}: see that {check.audited!r} is not a copy of it"]
 
 
 def _columns(check: Labels, inputs: Inputs) -> list[str]:

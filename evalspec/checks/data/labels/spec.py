@@ -186,19 +186,17 @@ class Labels(Check):
         field = "out_of_sample" if self.out_of_sample else "held_out" if self.held_out is not None else None
         if field is None:
             return None
-        return Problem(
-            f"`{field}:` is about `predictions:`, and there are none", remedy="name the model, or take it out"
-        )
+        return Problem(f"`{field}:` is about `predictions:`, and there are none", remedy="name the model, or remove it")
 
     def _twice(self) -> Problem | None:
         if self.held_out == self.dataset:
             return Problem(f"`held_out: {self.held_out}` is the dataset itself", remedy="name another one")
         if self.audited is not None and self.audited in self.features:
-            return Problem(f"{self.audited!r} is both `audited:` and one of `features:`", remedy="take it out of these")
+            return Problem(f"{self.audited!r} is both `audited:` and one of `features:`", remedy="remove it from these")
         names = [frozenset(entry) for entry in self.entries]
         twice = next((entry for entry in names if names.count(entry) > 1), None)
         return None if twice is None else Problem(
-            f"{' & '.join(sorted(twice))!r} stands twice in `by:`", remedy="leave one out"
+            f"{' & '.join(sorted(twice))!r} is listed twice in `by`", remedy="leave one out"
         )  # fmt: skip
 
     def enumerates(self, slices: Sequence[str]) -> bool:
@@ -249,7 +247,7 @@ class Labels(Check):
         """A label among the features, or audited by itself."""
         label = labels.get(self.dataset)
         if label is not None and label in self.features:
-            message = f"{label!r} is the label of {self.dataset}, so the classifier would be told the answer"
+            message = f"{label!r} is the label of {self.dataset}, so the classifier would see the answer"
             yield Misfit(("features", self.features.index(label)), Problem(message, remedy="leave it out"))
         if label is not None and self.audited == label:
             message = f"{label!r} is the label of {self.dataset}, and what auditors found stands in another column"

@@ -155,7 +155,7 @@ class Leakage(Check):
         try:
             return datetime.date.fromisoformat(value).isoformat()
         except ValueError as error:
-            raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-04-30")) from error
+            raise custom_error(Problem(f"{value!r} is not a day", remedy="write such as 2026-04-30")) from error
 
     @model_validator(mode="after")
     def _sets_differ(self) -> Self:
@@ -165,7 +165,7 @@ class Leakage(Check):
             )
         twice = next((name for name in self.train if self.train.count(name) > 1), None)
         if twice is not None:
-            raise custom_error(Problem(f"{twice!r} stands twice in `train`", remedy="leave one out"))
+            raise custom_error(Problem(f"{twice!r} is listed twice in `train`", remedy="leave one out"))
         return self
 
     @property

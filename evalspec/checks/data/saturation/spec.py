@@ -130,7 +130,7 @@ class Saturation(Check):
         if unit != "fraction" or better != "higher":
             raise custom_error(
                 Problem(
-                    f"{self.metric_} is no share that is better where it is higher, so it has no ceiling",
+                    f"{self.metric_} is not a share that is better where it is higher, so it has no ceiling",
                     remedy="take one such as accuracy",
                 )
             )
@@ -185,4 +185,4 @@ def collected(origin: Mapping[str, str], dataset: str) -> datetime.date | str:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        return f"`{COLLECTED}: {text}` in the origin of {dataset} is no day; write such as 2026-05-01"
+        return f"`{COLLECTED}: {text}` in the origin of {dataset} is not a day; write such as 2026-05-01"

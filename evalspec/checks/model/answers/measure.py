@@ -62,7 +62,7 @@ class LengthRatio(Comparison):
 
     def difference(self, factor: float, margin: float) -> Estimate:
         """Estimate of the ratio less ``factor``."""
-        return Transformed(self.ratio(), lambda value: value - factor, lambda value: value + factor, "less the factor")
+        return Transformed(self.ratio(), lambda value: value - factor, lambda value: value + factor, "minus the factor")
 
 
 def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:

@@ -124,14 +124,14 @@ def _row(line: str, where: str, key: str) -> PersonsWord:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise InputError(f"{where} is no JSON") from error
+        raise InputError(f"{where} is not JSON") from error
     if not isinstance(row, dict) or row.get(key) is None:
         raise InputError(f"{where} has no key {key!r}", remedy=f'write such as {{"{key}": 7, "refused": true}}')
     refused, text = row.get(REFUSED), None if key == LOOKED_AT else row.get(LOOKED_AT)
     if not isinstance(refused, bool):
         raise InputError(f"{where} does not say whether it is a refusal", remedy='write "refused": true or false')
     if text is not None and not isinstance(text, str):
-        raise InputError(f"{where} has a {LOOKED_AT!r} that is no text", remedy="write the answer that was looked at")
+        raise InputError(f"{where} has a {LOOKED_AT!r} that is not text", remedy="write the answer that was looked at")
     return PersonsWord(label_text(row[key]), refused, text)
 
 

@@ -34,7 +34,7 @@ class Refusals(Part):
     pattern: str = Field(
         min_length=1,
         description="A regular expression that finds refusals, large and small letters alike; or a file that ends in "
-        ".txt with one a line. Without looking around, references back and repeats inside of repeats.",
+        ".txt with one a line. Without looking around, references back and repeats inside repeats.",
     )
     audited: str | None = Field(
         None,
@@ -103,8 +103,8 @@ class WrittenAnswers(Check):
     is small is shown by all pairs, that it is large by one (Bonferroni). With `samples: k` the shares are of all
     answers, k to a row, and the row is a cluster; refusals that people looked at are those of the first. Words are
     runs of letters and digits, in small letters; of Chinese and Japanese each character is one. Lengths: the sum of
-    the candidate's by the sum of the other model's, paired by row, from 200 rows on: BCa by saddlepoint where many rows
-    carry it, else Gaffke's bound, by which no answer is longer than the longest that either model gave.
+    the candidate's by the sum of the other model's, paired by row with at least 200 rows: BCa by saddlepoint where many
+    rows carry it, else Gaffke's bound, by which no answer is longer than the longest that either model gave.
     Refusals: how often an audited row that the pattern finds is a refusal, and one that it does not find, weighed by
     how many of all rows it finds (post-stratified). The bound towards the middle is MOVER's of these three shares, each
     by Clopper-Pearson, so that both errors of the pattern are in it; the one towards 0 (or 1) is that of the audited
@@ -112,8 +112,8 @@ class WrittenAnswers(Check):
     bounds in 0.5 %. Of 2,000 answers with 200 audited and a pattern that errs in 1 %, the upper bound is 29 % (at 2 %
     refusals) to 47 % (at 10 %) closer than by the audited rows alone. With clusters, or where the pattern finds none
     (or all) of the audited rows, these alone count. An audit of which the pattern finds another share than of the other
-    rows (p under 0.0001) is no random sample and keeps the rate from PASS; one whose `text` is no longer what the model
-    says is void.
+    rows (p under 0.0001) is not a random sample and keeps the rate from PASS; one whose `text` is no longer what the
+    model says is void.
 
     References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Tango, Statistics in
     Medicine 1998. Efron, JASA 1987. Gaffke, Mathematical Methods of Statistics 2005. Holt and Smith, Post
@@ -162,8 +162,8 @@ class WrittenAnswers(Check):
         ),
         Metric(
             LENGTH, "x", "neither", "Length of all answers by that of another model's to the same rows.",
-            interval="BCa of a ratio of means, paired by row (saddlepoint), from 200 rows on where many rows carry it, "
-            "else Gaffke's bound",
+            interval="BCa of a ratio of means, paired by row (saddlepoint) with at least 200 rows where many rows "
+                     "carry it, else Gaffke's bound",
         ),
         Metric(
             UNLIKE, "%", "lower", "Share of rows whose samples do not all come to the same answer.", interval=_SHARE,

@@ -97,7 +97,7 @@ class Compression(Check):
     Both models answer the same rows. Drops: Tango's score interval, corrected for skewness and continuity; exact
     McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows: Clopper-Pearson. The
     increase of ECE: the bounds of both models, each at half the level, which is wide rather than narrow. Divergence and
-    mean errors: BCa of the mean, from 200 rows on. Distance before softmax: Euclidean over the classes, each row's
+    mean errors: BCa of the mean with at least 200 rows. Distance before softmax: Euclidean over the classes, each row's
     scores less their mean (softmax ignores what is added to all classes); with several classes a row, the log-odds of
     each. Perplexity: the ratio of `likelihood`, paired by document on the same tokens, one window of each; models with
     other tokenizers are refused. Probabilities determine these scores as logits do, unless one is 0, as a forest's may
@@ -156,15 +156,15 @@ class Compression(Check):
             neutral=1.0,
         ),
         Metric(
-            "accuracy_drop", "pp", "lower", "Accuracy of the baseline less the candidate's.",
+            "accuracy_drop", "pp", "lower", "Accuracy of the baseline minus the candidate's.",
             interval=_TANGO, neutral=0.0, label="loss of accuracy against the baseline",
         ),
         Metric(
-            "top_5_drop", "pp", "lower", "Top-5 accuracy of the baseline less the candidate's.",
+            "top_5_drop", "pp", "lower", "Top-5 accuracy of the baseline minus the candidate's.",
             interval=_TANGO, neutral=0.0, label="loss of top-5 accuracy against the baseline",
         ),
         Metric(
-            "ece_increase", "fraction", "lower", "`ece` of the candidate less the baseline's.",
+            "ece_increase", "fraction", "lower", "`ece` of the candidate minus the baseline's.",
             interval="the bounds of both (test inversion), each at half the level", least=-1.0,
             neutral=0.0, scales="increase of an error", label="rise of the calibration error",
         ),
@@ -188,17 +188,17 @@ class Compression(Check):
         ),
         Metric(
             "output_divergence", "score", "lower", "Mean divergence of the outputs from the baseline's.",
-            interval="BCa of the mean (saddlepoint), from 200 rows on", label="divergence of the outputs",
+            interval="BCa of the mean (saddlepoint) with at least 200 rows", label="divergence of the outputs",
         ),
         Metric(
             "logit_distance", "score", "lower",
             "Mean distance of the scores before softmax from the baseline's, by the spread of those.",
-            interval="BCa of the mean (saddlepoint), from 200 rows on",
+            interval="BCa of the mean (saddlepoint) with at least 200 rows",
         ),
         Metric(
             "perplexity_ratio", "x", "lower", "Perplexity of the candidate by the baseline's, on `heldout:`.",
-            interval="BCa of a ratio of sums by document (saddlepoint), from 200 documents on, tested at the logarithm "
-            "of the threshold",
+            interval="BCa of a ratio of sums by document (saddlepoint) with at least 200 documents, tested at the "
+                     "logarithm of the threshold",
             neutral=1.0, label="perplexity beside the baseline's",
         ),
         Metric(
@@ -211,8 +211,8 @@ class Compression(Check):
             exact=True, label="operators that the baseline has and the candidate lacks",
         ),
         Metric(
-            "mae_increase", "label", "lower", "Mean absolute error of the candidate less the baseline's.",
-            interval="BCa of the paired differences (saddlepoint), from 200 rows on",
+            "mae_increase", "label", "lower", "Mean absolute error of the candidate minus the baseline's.",
+            interval="BCa of the paired differences (saddlepoint) with at least 200 rows",
             neutral=0.0, label="rise of the mean absolute error",
         ),
     )  # fmt: skip
@@ -299,7 +299,7 @@ class Compression(Check):
         than its teacher.
         """
         if requirement.model is not None:
-            return f"{requirement.metric} is against `baseline:` already; take {requirement.model} out of the sentence"
+            return f"{requirement.metric} is against `baseline:` already; remove {requirement.model} from the sentence"
         if requirement.metric == "worst_slice_drop" and not self.by:
             return "worst_slice_drop needs `by:`, the slices that it is about"
         if requirement.metric == "speedup" and not self.speed:

@@ -104,7 +104,7 @@ class Generalization(Check):
             raise custom_error(Problem(f"{self.inside!r} is both inside and outside", remedy="name another dataset"))
         twice = next((name for name in self.outside if self.outside.count(name) > 1), None)
         if twice is not None:
-            raise custom_error(Problem(f"{twice!r} stands twice in `outside`", remedy="leave one out"))
+            raise custom_error(Problem(f"{twice!r} is listed twice in `outside`", remedy="leave one out"))
         return self
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
@@ -152,7 +152,7 @@ class Generalization(Check):
         if requirement.metric == "ood_gap" and unit != "fraction":
             instead = next((name for name, metric in OF_VALUES.items() if metric == self.metric_), None)
             remedy = f"write {instead}" if instead else "take a metric that is a fraction, such as accuracy"
-            return f"ood_gap is in points and {self.metric_} is no fraction; {remedy}"
+            return f"ood_gap is in points and {self.metric_} is not a fraction; {remedy}"
         kind = kind_of(OF_VALUES.get(requirement.metric, self.metric_))
         if kind in ("share", "f1"):
             return None

@@ -22,7 +22,7 @@ DISTRIBUTIONS = ("divergence", "top_token_flips")
 """Metrics that need all next tokens of both models."""
 BY_TOKEN = ("perplexity", "next_token_accuracy", *DISTRIBUTIONS)
 """Metrics that mean nothing between two tokenizers."""
-_MEAN = "BCa of the ratio of sums over documents (saddlepoint), from 200 documents on"
+_MEAN = "BCa of the ratio of sums over documents (saddlepoint) with at least 200 documents"
 _SHARE = "BCa of the ratio of sums over documents, Gaffke's bound where few documents carry"
 
 
@@ -146,7 +146,7 @@ class Likelihood(Check):
         if self.together is None or (self.together in names.models and self.together != self.model):
             return None
         what = next(one.metric for one in self.requirements if one.metric in DISTRIBUTIONS)
-        why = "is the model itself" if self.together == self.model else "is no model of the spec"
+        why = "is the model itself" if self.together == self.model else "is not a model of the spec"
         return f"{what} is held against `baseline:`, and {self.together!r} {why}; name the model it was made from"
 
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
@@ -162,7 +162,7 @@ class Likelihood(Check):
         """Reason why it can't pass: no such comparison, or too few documents for a bound."""
         metric, model = requirement.metric, requirement.model
         if model is not None and metric in DISTRIBUTIONS:
-            return f"{metric} is against `baseline:` already; take {model} out of the sentence"
+            return f"{metric} is against `baseline:` already; remove {model} from the sentence"
         if model is not None and metric == "perplexity" and requirement.threshold != 0.0:
             return f"perplexities are held against each other as a ratio; write perplexity <= 1.02x {model}"
         kind: Kind = "mean"

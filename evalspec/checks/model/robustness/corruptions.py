@@ -110,7 +110,7 @@ class Material:
         if not names:
             raise InputError(
                 f"{corruption} changes {WHAT[kind]}, and the model reads none: {', '.join(self.columns)}",
-                remedy="take it out of `corruptions:`, or name what it changes in `columns:`",
+                remedy="remove it from `corruptions:`, or name what it changes in `columns:`",
             )
         return names
 
@@ -243,7 +243,9 @@ def _layout(
         return "last", axes
     if len(axes) == 3 and axes[0] in (1, 3):
         return "first", axes
-    raise InputError(f"rows of {name!r} have axes {list(axes)}, which is no picture: height, width and 1 or 3 colours")
+    raise InputError(
+        f"rows of {name!r} have axes {list(axes)}, which is not a picture: height, width and 1 or 3 colours"
+    )
 
 
 def _scaled(values: NDArray[np.generic], low: float, high: float) -> Values:

@@ -65,7 +65,7 @@ class Discover(Part):
     def _once(self) -> Self:
         twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
         if twice is not None:
-            raise custom_error(Problem(f"column {twice!r} stands twice in `discover:`", remedy="leave one out"))
+            raise custom_error(Problem(f"column {twice!r} is listed twice in `discover`", remedy="leave one out"))
         unused = "gap" if self.metric in LOSSES else "factor"
         if self.metric is not None and {"gap": "gap_pp"}.get(unused, unused) in self.model_fields_set:
             other = "factor" if unused == "gap" else "gap"
@@ -199,7 +199,7 @@ class Slices(Check):
             if len(set(names)) < len(names):
                 return Problem(f"{name!r} crosses something with itself", remedy="leave one out")
             if key in seen:
-                return Problem(f"{name!r} stands twice in `by`", remedy="leave one out")
+                return Problem(f"{name!r} is listed twice in `by`", remedy="leave one out")
             seen[key] = name
         return None
 
@@ -252,7 +252,7 @@ class Slices(Check):
             return None
         remedy = did_you_mean(self.reference, entry_names)
         return str(
-            Problem(f"`reference: {self.reference}` is no slice of `by:`", choices=tuple(entry_names), remedy=remedy)
+            Problem(f"`reference: {self.reference}` is not a slice of `by:`", choices=tuple(entry_names), remedy=remedy)
         )
 
     def check_requirement(

@@ -93,7 +93,7 @@ class Contention(Check):
             raise custom_error(
                 Problem(
                     f"with `scenario: {self.scenario}` one query comes after the other, over one connection",
-                    remedy="take `connections` out, or write `scenario: offline`",
+                    remedy="remove `connections`, or write `scenario: offline`",
                 )
             )
         return self

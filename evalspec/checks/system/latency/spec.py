@@ -60,7 +60,7 @@ class Latency(Check):
     `deadline:` (default: the interval); `latency_mean` and `jitter` (mean absolute difference of latencies that
     follow each other). Of a model that streams its answer, one number a request, never a token: `ttft_p50` to
     `ttft_p99_9` [ms, to the first piece with text, reasoning or a tool call; a role alone is none], `ttfa_...` (to
-    the first that is no reasoning), `tpot_...` (from the first piece to the last, by the tokens after the first
+    the first that is not reasoning), `tpot_...` (from the first piece to the last, by the tokens after the first
     piece), `longest_gap_...` (the longest wait for a next piece), and `user_rate_p10` [tokens/s: one by the p90 of
     the time by token]. Over all pieces of all requests: `gap_p99` [ms, between two pieces]. Counted, as a fact of the
     run: `cached_share` [%: tokens of prompts that the server says it knew from before], `token_counts_differ` [%:
@@ -227,7 +227,7 @@ class Latency(Check):
         """Streams and their interval are of multi_stream."""
         if self.scenario == "multi_stream" or (self.streams is None and self.interval_ms is None):
             return None
-        return "`streams:` and `interval:` are of `scenario: multi_stream`; name it, or take them out"
+        return "`streams:` and `interval:` are of `scenario: multi_stream`; name it, or remove them"
 
     @property
     def planned(self) -> int:
@@ -272,7 +272,8 @@ class Latency(Check):
         """Why it can't pass: a mean that blocks, no deadline, or too few queries."""
         if requirement.metric == "latency_mean" and requirement in self.blocking:
             return (
-                "a mean is no service level: it hides the slow queries; require latency_p99, or put this under `warn:`"
+                "a mean is not a service level: it hides the slow queries; require latency_p99, or put this under "
+                "`warn:`"
             )
         if requirement.metric == "deadline_miss_rate" and self.limit_ms is None:
             return "deadline_miss_rate needs `deadline:`, such as 10 ms"

@@ -70,7 +70,7 @@ class Sustained(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("sustained_ratio", "x", "higher", "Throughput of the last fifth by that of the fastest first.",
-               interval="t over processes (log ratios against the fastest start); from 5 processes on",
+               interval="t over processes (log ratios against the fastest start); with at least 5 processes",
                shows=("sustained share",), label="throughput that is sustained",
            ),
         Metric(

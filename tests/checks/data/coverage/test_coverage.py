@@ -129,7 +129,7 @@ def test_slices_of_the_spec_are_conditions_too(tmp_path: Path) -> None:
     )
     assert groups(check.run(inputs)) == {"dark": 3.0}
     names = SpecNames(("candidate",), ("test",), ("dim",))
-    assert "condition 'dark' has no `where:` and is no slice of this spec (choices: dim)" in str(
+    assert "condition 'dark' has no `where:` and is not a slice of this spec (choices: dim)" in str(
         check.check_names(names)
     )
 
@@ -309,9 +309,9 @@ def test_rows_of_a_cluster_say_less_of_a_population(tmp_path: Path) -> None:
     [
         (np.arange(50.0), "holds 50 distinct numbers, which are values"),
         (["a"] * 50, "there is one class only"),
-        ([f"answer {one}" for one in range(150)], "holds 150 distinct texts in 150 rows, which are no classes"),
+        ([f"answer {one}" for one in range(150)], "holds 150 distinct texts in 150 rows, which are not classes"),
         (np.full(50, np.nan), "is missing in every row"),
-        ([[1]] * 50, "which is no class"),
+        ([[1]] * 50, "which is not a class"),
     ],
 )
 def test_labels_without_classes_have_no_balance(y: Any, why: str, tmp_path: Path) -> None:
@@ -374,7 +374,7 @@ def test_class_and_group_that_go_together(tmp_path: Path) -> None:
     ("fields", "what"),
     [
         ({"conditions": [NIGHT, NIGHT]}, "'night' stands twice in `conditions`"),
-        ({"by": ["a", "a"]}, "'a' stands twice in `by`"),
+        ({"by": ["a", "a"]}, "'a' is listed twice in `by`"),
         ({"min_n": 5, "width": "5 pp"}, "both say how many rows"),
         ({"population": "test", "by": ["a"]}, "would be its own population"),
         ({"population": "traffic"}, "nothing is compared with the population"),

@@ -239,12 +239,12 @@ def test_what_can_not_be_applied_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"min '12:30' of column 'seen' is no date32\[day\]; write 2026-01-31"):
         run(table, tmp_path, table_schema={"seen": {"min": "12:30"}})
     with pytest.raises(
-        InputError, match=r"pattern '\(\?<=a\)b' of column 'id' is no regular expression.*no look-around"
+        InputError, match=r"pattern '\(\?<=a\)b' of column 'id' is not a regular expression.*no look-around"
     ):
         run(table, tmp_path, table_schema={"id": {"pattern": "(?<=a)b"}})
     with pytest.raises(InputError, match="test has no rows"):
         run(table.slice(0, 0), tmp_path)
-    with pytest.raises(ValidationError, match="is no sha256"):
+    with pytest.raises(ValidationError, match="is not a sha256"):
         Integrity.model_validate({"dataset": "test", "digest": {"a.csv": "abc"}})
     with pytest.raises(ValidationError, match="200 characters"):
         Integrity.model_validate({"dataset": "test", "table_schema": {"a": {"pattern": "x" * 201}}})

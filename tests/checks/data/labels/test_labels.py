@@ -339,7 +339,7 @@ def test_rows_that_can_not_be_read_are_refused_in_a_sentence(tmp_path: Path) -> 
         (check(), table.slice(0, 0), "test has no rows"),
         (check(features=["big"]), table.append_column("big", wide), "too many for a plain classifier"),
         (check(features=["at"]), table.append_column("at", pa.array([np.inf] * ROWS)), "infinite numbers"),
-        (check(), table.set_column(3, "label", pa.array(world.size)), "which are no classes"),
+        (check(), table.set_column(3, "label", pa.array(world.size)), "which are not classes"),
         (check(), table.set_column(3, "label", pa.array([[1]] * ROWS)), "not one category a row"),
         (check(by=["size"]), table, "holds numbers"),
     ):
@@ -458,5 +458,5 @@ def test_an_audit_that_may_be_a_copy_of_the_label_is_named(
     anywhere: float, looked: float, told: bool, tmp_path: Path
 ) -> None:
     result = World(anywhere=anywhere, looked=looked).run(tmp_path, check(require=["label_error_rate <= 5 %"]))
-    said = f"the audit agrees with the label in each of {ROWS:,} rows: see that 'looked' is no copy of it"
+    said = f"the audit agrees with the label in each of {ROWS:,} rows: see that 'looked' is not a copy of it"
     assert list(result.weakens) == ([said] if told else [])

@@ -475,8 +475,8 @@ def test_fields_that_a_metric_needs() -> None:
     ("fields", "what"),
     [
         ({"train": ["test"]}, "named among its own training sets"),
-        ({"train": ["a", "a"]}, "stands twice in `train`"),
-        ({"after": "soon"}, "'soon' is no day"),
+        ({"train": ["a", "a"]}, "is listed twice in `train`"),
+        ({"after": "soon"}, "'soon' is not a day"),
     ],
 )
 def test_fields_that_mean_nothing_are_refused(fields: dict[str, Any], what: str) -> None:

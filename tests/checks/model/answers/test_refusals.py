@@ -100,7 +100,7 @@ def test_the_text_that_was_looked_at_must_be_what_the_model_says(tmp_path: Path)
         ({"id": "q1"}, "line 2 does not say whether"),
         ({"id": "q1", "refused": 1}, "line 2 does not say whether"),
         ({"id": "q0", "refused": True}, "the key 'q0' twice"),
-        ({"id": "q1", "refused": True, "text": 3}, "'text' that is no text"),
+        ({"id": "q1", "refused": True, "text": 3}, "'text' that is not text"),
     ],
 )
 def test_audited_rows_that_are_none(tmp_path: Path, row: dict[str, Any], why: str) -> None:
@@ -117,7 +117,7 @@ def test_audited_rows_of_another_dataset(tmp_path: Path) -> None:
 
 def test_lines_that_are_no_json(tmp_path: Path) -> None:
     (tmp_path / "audited.jsonl").write_text("refused\n")
-    with pytest.raises(InputError, match="line 1 is no JSON"):
+    with pytest.raises(InputError, match="line 1 is not JSON"):
         asked(tmp_path, {"pattern": PATTERN, "audited": "audited.jsonl"})
 
 

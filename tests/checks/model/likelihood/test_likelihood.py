@@ -54,7 +54,7 @@ def test_windows_that_miss_tokens_are_refused(fields: dict[str, Any], words: str
 def test_distributions_need_a_baseline(sentence: str) -> None:
     assert check(sentence).check_names(NAMES) is None
     assert check("perplexity <= 20").check_names(replace(NAMES, models=("candidate",))) is None
-    assert "is no model of the spec" in str(check(sentence).check_names(replace(NAMES, models=("candidate",))))
+    assert "is not a model of the spec" in str(check(sentence).check_names(replace(NAMES, models=("candidate",))))
     assert "is the model itself" in str(check(sentence, baseline="candidate").check_names(NAMES))
 
 

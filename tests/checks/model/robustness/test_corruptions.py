@@ -286,7 +286,7 @@ def test_lists_that_are_no_pictures() -> None:
         material(pa.table({"p": [[1.0] * 5]})).corrupted("blur", 1)
     with pytest.raises(InputError, match=r"`shape: \[2, 3\]` does not fit"):
         material(pa.table({"p": [[1.0] * 5]}), shape=(2, 3)).corrupted("blur", 1)
-    with pytest.raises(InputError, match="which is no picture"):
+    with pytest.raises(InputError, match="which is not a picture"):
         material(pa.table({"p": [[[[1.0] * 5] * 2] * 2]})).corrupted("blur", 1)
 
 

@@ -1,4 +1,4 @@
-"""`slices`: a good average hides nothing, small cells are named, columns that are no groups are refused."""
+"""`slices`: a good average hides nothing, small cells are named, columns that are not groups are refused."""
 
 from __future__ import annotations
 

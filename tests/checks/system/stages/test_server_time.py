@@ -131,8 +131,8 @@ def test_a_server_that_says_nothing_is_one_stage_and_the_notes_say_how_it_could_
 
 
 def test_what_can_not_be_read_is_said(tmp_path: Path) -> None:
-    told = note(run(tmp_path, silent(("'a b;dur=1' (its name is no name)",))), "can't be read")
-    assert told.endswith("is left out: 'a b;dur=1' (its name is no name).")
+    told = note(run(tmp_path, silent(("'a b;dur=1' (its name is not a name)",))), "can't be read")
+    assert told.endswith("is left out: 'a b;dur=1' (its name is not a name).")
     many = note(run(tmp_path, served(TELLS, unread=("one", "two", "three", "four"))), "can't be read")
     assert many.endswith("one, two, three, and more.")
 
