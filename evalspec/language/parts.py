@@ -438,7 +438,7 @@ class Dataset(Part):
     """Memory holds `BATCH_ROWS` of its rows, so that they can be handed on so many at a time, whatever else is read."""
 
     kind: str
-    label: str | None = Field(None, description="Column with the truth.")
+    label: str | None = Field(None, description="Column with the true label.")
     label_unit: str | None = Field(None, description="Unit of a regression label: `min` makes `mae <= 3 min`.")
     key: str | None = Field(None, description="Column that names a row; joins predictions made elsewhere.")
     cluster: str | None = Field(

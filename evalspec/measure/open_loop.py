@@ -75,7 +75,7 @@ def open_loop(
     """
     arrivals = None if schedule.arrivals_ns is None else schedule.arrivals_ns[: schedule.queries]
     if arrivals is None or len(arrivals) < schedule.queries:
-        raise InputError(f"an open loop of {schedule.queries:,} queries was asked for without as many times of arrival")
+        raise InputError(f"an open loop of {schedule.queries:,} queries needs as many arrival times")
     rows = rows_asked(schedule, rotation, sink.count)
     sizes = None if schedule.sizes is None else schedule.sizes[: schedule.queries]
     lead_ns = REMOTE_LEAD_NS if isinstance(servable, Remote) else LEAD_NS

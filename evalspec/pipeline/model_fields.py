@@ -53,7 +53,7 @@ class FileModel(RuntimeModel):
     suffixes: ClassVar[tuple[str, ...]] = ()
     """Endings of the files that this kind reads; empty: any. A name without an ending is let through."""
 
-    path: str = Field(min_length=1, description="The model file, from the spec's folder.")
+    path: str = Field(min_length=1, description="The model file, relative to the spec's folder.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         return (self.model_file(access),)

@@ -132,7 +132,7 @@ def _unpickled(path: Path, shown: str, access: Access) -> Any:
     Raises:
         InputError: Not trusted, or unreadable.
     """
-    need_trust(access, f"{shown!r} is a pickle, which can run any code when it is read")
+    need_trust(access, f"{shown!r} is a pickle, which can run any code when it is loaded")
     import joblib
 
     try:

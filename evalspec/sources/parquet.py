@@ -32,7 +32,7 @@ class Parquet(Dataset):
     """
 
     kind: Literal["parquet"] = "parquet"
-    path: str = Field(description="A file, a folder with .parquet files (also in folders below), or a glob.")
+    path: str = Field(description="A file, a folder with .parquet files (also in subfolders), or a glob.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """The files, in the order of their names.
@@ -84,7 +84,7 @@ class Parquet(Dataset):
         try:
             return tidy(pa.concat_tables(tables, promote_options="permissive"))
         except pa.ArrowException as error:
-            raise InputError(f"the files of {self.path!r} don't go together: {error}") from error
+            raise InputError(f"the files of {self.path!r} don't fit together: {error}") from error
 
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS

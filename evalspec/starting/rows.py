@@ -121,7 +121,7 @@ def recognize_rows(path: Path, shown: str) -> dict[str, Field]:
         )
     text = start.decode("utf-8", errors="replace").lstrip("\ufeff \r\n\t")
     if text.startswith("["):
-        raise InputError(f"{shown!r} is one JSON list", remedy="write it as jsonl: an object a line")
+        raise InputError(f"{shown!r} is one JSON list", remedy="write it as jsonl: one object per line")
     if text.startswith("{"):
         return {"kind": "jsonl"}
     header = text.partition("\n")[0].rstrip("\r")

@@ -109,7 +109,7 @@ def _prefill(samples: Samples) -> float | str:
     tokens = found.prompt_tokens - np.maximum(found.cached_tokens, 0)
     chosen = samples.ok & (found.prompt_tokens > 0) & (np.diff(found.offsets) > 0)
     if not chosen.any():
-        return "the server does not tell how many tokens a prompt has"
+        return "the server does not report how many tokens a prompt has"
     if int(chosen.sum()) < LENGTHS * EACH:
         return f"{int(chosen.sum())} answers in a process are too few: {LENGTHS * EACH} are needed"
     long, first_s = tokens[chosen], (streams.first_ns(found) - samples.sent_ns)[chosen] / 1e9

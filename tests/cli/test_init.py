@@ -121,7 +121,7 @@ def test_a_profile_is_filled_with_what_was_seen(tmp_path: Path, monkeypatch: pyt
         (["--ci", "github"], "--ci is about a model and its rows"),
         (["a", "b", "c", "d"], "takes a model, its test set and its training set, and 4 files were named"),
         (["model.onnx", "none.csv"], "there is no file or folder 'none.csv'"),
-        (["http://example.org/v1", "test.csv"], "'example.org' is another machine; pass --allow-host example.org"),
+        (["http://example.org/v1", "test.csv"], "'example.org' is a different machine; pass --allow-host example.org"),
         (["test.csv", "test.csv"], "'test.csv' is not a model in a known format"),
         (["model.onnx", "test.csv", "--label", "outcom"], "test.csv has no column 'outcom' (choices: age,"),
     ],

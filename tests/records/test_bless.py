@@ -63,7 +63,7 @@ def test_other_rows_are_not_paired_and_the_difference_is_named(there: Path) -> N
     assert one.kept_answers(access, "test", digest(there)).is_file()
     with pytest.raises(NotRunError, match=r"dataset test has other rows .* \(digest eeeeeeeeeeee now, .* then\)"):
         one.kept_answers(access, "test", "sha256:" + "e" * 64)
-    with pytest.raises(NotRunError, match="did not look at dataset field; its datasets: test"):
+    with pytest.raises(NotRunError, match="did not use dataset field; its datasets: test"):
         one.kept_answers(access, "field", digest(there))
     with pytest.raises(InputError, match=r"has no model 'other' \(choices: candidate\)"):
         baseline(of="other").kept_digest(access)

@@ -89,7 +89,7 @@ def test_every_query_is_timed_and_none_breaks() -> None:
     [
         (
             {"context": 100_000},
-            "a `context` of 100,000 tokens is more than the 256 that 'shout-q8_0.gguf' was made for; say",
+            "a `context` of 100,000 tokens is more than the 256 that 'shout-q8_0.gguf' was trained with; say",
         ),
         ({"path": "make_chat.py"}, "'make_chat.py' ends in .py, which kind 'gguf' can't read"),
         ({"path": "none.gguf"}, "there is no file or folder 'none.gguf'"),
@@ -119,7 +119,7 @@ def test_a_prompt_that_is_too_long_is_said() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("device: cuda:0", "llama.cpp, as its wheel comes, runs on the cpu"),
+        ("device: cuda:0", "llama.cpp runs on the cpu only, as its wheel is built"),
         ("generate: {temperature: 0}", "max_tokens"),
         ('prompt: {user: "shout"}', "the `prompt` has no place for an input; put {name} into `user`"),
         ("slots: 0", "slots"),

@@ -92,7 +92,7 @@ def test_a_wrong_field_is_refused(fields: dict[str, Any], words: str) -> None:
         ({"inputs": {"x": "x", "z": "z"}}, "no place for the input 'z'"),
         ({"response": {"value": "a[b"}}, "no path"),
         ({"response": {"value": ""}}, "empty"),
-        ({"response": {"sum": "sum"}}, "nothing says what the answer is"),
+        ({"response": {"sum": "sum"}}, "the spec does not say what the answer is"),
         ({"binary": True}, "belongs to `protocol: oip`"),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_secret_that_no_header_can_hold_is_refused(
     if value is not None:
         monkeypatch.setenv("TOKEN", value)
     model = Http.model_validate(OIP | {"url": "http://127.0.0.1:1", "headers": {"Authorization": {"env": "TOKEN"}}})
-    with pytest.raises(InputError, match="variable TOKEN is not set, or holds what no header can"):
+    with pytest.raises(InputError, match="variable TOKEN is not set, or holds characters that a header can't"):
         model.load(Access(tmp_path, env=frozenset({"TOKEN"})))
 
 

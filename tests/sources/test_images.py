@@ -58,7 +58,7 @@ def test_metadata_is_joined_by_file_name(tmp_path: Path) -> None:
     ("rows", "words"),
     [
         ("file_name,a\n0.png,1\n", "1 images have no row in metadata 'meta.csv', such as '1.png'"),
-        ("file_name,a\n0.png,1\n1.png,2\n9.png,3\n", "names 1 images that aren't there: '9.png'"),
+        ("file_name,a\n0.png,1\n1.png,2\n9.png,3\n", "names 1 images that don't exist: '9.png'"),
         ("file_name,a\n0.png,1\n0.png,2\n1.png,3\n", "two rows for '0.png'"),
         ("name,a\n0.png,1\n", "no column 'file_name' (choices: name, a)"),
         ("file_name,image\n0.png,1\n1.png,1\n", "a column 'image', which images have"),

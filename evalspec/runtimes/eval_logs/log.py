@@ -124,10 +124,10 @@ def check_same(
     if differ:
         shown, path, column = names
         raise InputError(
-            f"{path!r} in {shown!r} is not {column!r} of the dataset in {differ:,} of {plural(len(same), 'row')}: "
-            "they are joined wrongly, or are not the same rows",
-            remedy="name the field that is the dataset's key (`key_from:`), or a field and a column that hold the same "
-            "(`agrees: {doc.question: question}`)",
+            f"{path!r} in {shown!r} is not {column!r} of the dataset in {differ:,} of {plural(len(same), 'row')}: they "
+            "are joined incorrectly, or are different rows",
+            remedy="give the field that holds the dataset's key (`key_from:`), or a field and a column with the same "
+            "values (`agrees: {doc.question: question}`)",
         )
 
 

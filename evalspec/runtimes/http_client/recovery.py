@@ -105,7 +105,7 @@ def _check_all(outcomes: dict[int, Outcome], due: int) -> None:
         InvalidError: Some are not there.
     """
     if len(outcomes) < due or set(outcomes) != set(range(len(outcomes))):
-        raise InvalidError(f"the client told of {len(outcomes):,} queries, and {due:,} were due")
+        raise InvalidError(f"the client reported {len(outcomes):,} queries, but {due:,} were due")
 
 
 def _ready(server: ServerProcess, headers: dict[str, str], within_s: float, killed_ns: int) -> float | None:

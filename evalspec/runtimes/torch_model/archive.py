@@ -199,7 +199,7 @@ def _records(path: Path, shown: str) -> _Records:
     except (zipfile.BadZipFile, OSError, ValueError) as error:
         raise InputError(f"{shown!r} is not a .pt2 archive, or a truncated one: {first_line(error)}") from error
     if old:
-        raise InputError(f"{shown!r} is in the format of torch 2.7 and before", remedy="save it again with torch 2.8+")
+        raise InputError(f"{shown!r} is in the format of torch 2.7 or older", remedy="save it again with torch 2.8+")
     try:
         return _Records(path)
     except RuntimeError as error:

@@ -40,7 +40,7 @@ class LoadedTorch(Loaded):
         from evalspec.runtimes.torch_model.inspect import inspect_module
 
         if self.eager is None:
-            raise NotRunError("an archive with compiled code can't be looked into: its operators are not torch's")
+            raise NotRunError("an archive with compiled code can't be inspected: its operators are not torch's")
         tensors = {name: self._tensor(array, name) for name, array in inputs.items()}
         return inspect_module(self.eager, tensors, self.held, inputs)
 
@@ -88,7 +88,7 @@ class LoadedTorch(Loaded):
             given = str(tensor.dtype).removeprefix("torch.")
             if self.computes and tensor.is_floating_point() and given != self.computes:
                 return InputError(
-                    f"the model's weights are {self.computes} and its input {name!r} is {given}",
+                    f"the model's weights are {self.computes} but its input {name!r} is {given}",
                     remedy=f"add `preprocess: [{{cast: {self.computes}}}]`",
                 )
         return None

@@ -99,7 +99,7 @@ def test_several_responses_are_refused(rows: pa.Table) -> None:
     log = {"format": "lm_eval", "outputs": TEXT, "key_from": "doc.id", "filter": "strict"}
     with pytest.raises(InputError, match=r"has 3 responses to one request \(`repeats`\)"):
         said("samples_sums_many.jsonl", rows, **log)
-    with pytest.raises(InputError, match="has 2 epochs, so several answers to each question"):
+    with pytest.raises(InputError, match="has 2 epochs, so there are several answers to each question"):
         said("epochs.eval", rows, format="inspect", outputs=TEXT)
 
 

@@ -209,7 +209,7 @@ def test_what_is_sent(server: Playing, tmp_path: Path) -> None:
         ("context", "leave long rows out with `where:`"), ("slot", "leave long rows out"), ("window", "longer context"),
         ("unknown", "one of: small, large"), ("template", "api: completions"), ("logprobs", "--max-logprobs"),
         ("field", "`generate:` and `prompt:` hold what is sent"), ("error", "engine died"),
-        ("cut", "no reason for ending"), ("html", "`url:` is where /chat/completions begins"),
+        ("cut", "no finish reason"), ("html", "`url:` is where /chat/completions begins"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_folder_that_lacks_a_part_is_refused_by_its_name(folder: Path, name: s
 
 
 def test_a_file_is_no_folder(folder: Path) -> None:
-    with pytest.raises(InputError, match="name its folder"):
+    with pytest.raises(InputError, match="give its folder"):
         Transformers(path="m/config.json").files(Access(folder.parent))
 
 

@@ -148,7 +148,7 @@ def test_a_tokenizer_that_begins_twice_is_counted_and_scores_the_same_tokens(mod
     for windows in (Windows(16, 16, None), Windows(20, 7, 2)):
         one, other = (cut(TEXTS, load(models, name).coder, windows) for name in ("begins_twice", "fp32"))
         assert one.digest == other.digest and len(one.windows) == len(other.windows)
-    with pytest.raises(InputError, match="say context: 255"):
+    with pytest.raises(InputError, match="set context: 255"):
         ask(load(models, "begins_twice"), ["x" * 999], Windows(256, 256))
 
 

@@ -256,11 +256,11 @@ def test_a_zip_archive_is_called_what_it_is(tmp_path: Path) -> None:
     import zipfile
 
     kinds = {
-        "schema.json": "it is a skops model; name it under `models:`, as `kind: sklearn`",
+        "schema.json": "it is a skops model; put it under `models:`, as `kind: sklearn`",
         "x.npy": "it is an npz archive; write `kind: npz`",
-        "net/data.pkl": "it is a torch file; name it under `models:`, as `kind: torch`",
+        "net/data.pkl": "it is a torch file; put it under `models:`, as `kind: torch`",
         "[Content_Types].xml": "it is an office document, such as a workbook; export its sheet as csv",
-        "rows.csv": "it is a zip archive; unpack it, and name the file in it",
+        "rows.csv": "it is a zip archive; unpack it, and give the file inside",
     }
     for name, said in kinds.items():
         with zipfile.ZipFile(tmp_path / "a.csv", "w") as archive:

@@ -126,7 +126,7 @@ def test_one_benchmark_of_a_report(tmp_path: Path) -> None:
     assert len(read("guidellm", path, benchmark=1)) == 12
     with pytest.raises(InputError, match="has no benchmark 2"):
         read("guidellm", path, benchmark=2)
-    with pytest.raises(ValidationError, match="`benchmark` is about `format: guidellm`"):
+    with pytest.raises(ValidationError, match="`benchmark` belongs to `format: guidellm`"):
         read("vllm", benchmark=0)
 
 
@@ -139,7 +139,7 @@ def _strip(name: str) -> Callable[[Any], Any]:
     [
         ("vllm", _strip("itls"), "no detailed result of vllm bench serve"),
         ("vllm", lambda value: value | {"ttfts": value["ttfts"][:5]}, "lists of 5 and 12 requests"),
-        ("vllm", lambda value: value | {"ttfts": [-1.0] * 12}, "is '-1.0', not a number from 0 up"),
+        ("vllm", lambda value: value | {"ttfts": [-1.0] * 12}, "is '-1.0', not a number of at least 0"),
         ("vllm", lambda value: value | {"ttfts": ["fast"] * 12}, "is 'fast', not a number"),
         ("vllm", lambda value: value | {name: [] for name in LISTS}, "no requests"),
         ("guidellm", _strip("benchmarks"), "no report of GuideLLM"),

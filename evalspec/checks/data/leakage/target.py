@@ -144,7 +144,7 @@ def _split(inputs: Inputs, labelled: Mapping[str, tuple[pa.Table, str]], test: s
         rows = pa.concat_tables(picked, promote_options="permissive")
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"columns of {', '.join(fitted)} and {test} don't go together: {reason}") from error
+        raise InputError(f"columns of {', '.join(fitted)} and {test} don't fit together: {reason}") from error
     size, clusters = picked[-1].num_rows, inputs.clusters(test)
     judged = np.arange(rows.num_rows) >= rows.num_rows - size
     if fitted:

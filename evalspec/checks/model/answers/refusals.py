@@ -90,7 +90,7 @@ def audit_of(refusals: Refusals, inputs: Inputs, answers: Predictions) -> Refusa
     key = inputs.key(answers.dataset)
     if key is None:
         raise InputError(
-            f"audited rows are joined by key, and the dataset {answers.dataset!r} names none", remedy="add `key:` to it"
+            f"audited rows are joined by key, but the dataset {answers.dataset!r} names none", remedy="add `key:` to it"
         )
     shown = repr(refusals.audited)
     lines = read_bounded(inputs.file(refusals.audited), shown, FILE_BYTES).decode(errors="replace").splitlines()

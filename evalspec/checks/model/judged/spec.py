@@ -99,7 +99,7 @@ class JudgedAnswers(Check):
     dataset: DatasetName
     key: Column = Field(description="Column that names a row, in all three datasets.")
     judgements: Annotated[DatasetName, Rows("beside")] = Field(
-        description="Dataset with the judge's verdicts, one row for each key."
+        description="Dataset with the judge's verdicts, one row per key."
     )
     verdict: Column | None = Field(
         None,
