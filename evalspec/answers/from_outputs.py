@@ -159,7 +159,7 @@ def _refuse_excluding(outputs: Kinds) -> None:
 def _output(name: str | int, given: Sequence[str]) -> str:
     if isinstance(name, int):
         if not 0 <= name < len(given):
-            raise InputError(f"the model has {len(given)} outputs so there is no output number {name}", choices=given)
+            raise InputError(f"the model has {len(given)} outputs, so there is no output number {name}", choices=given)
         return given[name]
     if name not in given:
         raise InputError(f"the model has no output {name!r}", choices=given, remedy=did_you_mean(name, given))

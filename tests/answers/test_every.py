@@ -58,7 +58,9 @@ def test_templates_are_found_by_their_place() -> None:
     assert of_template(both, 0) is both
     assert of_template(both, 1) is second
     assert of_template(first, 1) is first
-    with pytest.raises(NotRunError, match="has 2 templates, and number 3 is asked for"):
+    with pytest.raises(
+        NotRunError, match="has 2 templates, and number 3 is needed; give both models the same number of templates"
+    ):
         of_template(both, 2)
 
 

@@ -63,7 +63,7 @@ def test_probabilities_of_half_precision_are_made_to_sum_to_one() -> None:
     ("kind", "array", "sentence"),
     [
         ("probabilities", [[0.2, 0.3, 0.5], [0.2, 0.3, 0.6]], r"sum to 1.1 in row 41 \(counted from 0\), not to 1"),
-        ("probabilities", [[0.2, 0.3, 0.5], [1.2, -0.2, 0.0]], r"no probability in row 41 .*1.2 is not in 0..1"),
+        ("probabilities", [[0.2, 0.3, 0.5], [1.2, -0.2, 0.0]], r"not a probability in row 41 .*1.2 is not in 0..1"),
         ("probabilities", [[0.2, 0.3, 0.5], [np.nan, 0.5, 0.5]], r"NaN or infinite in row 41"),
         ("logits", [[0.2, 0.3, np.inf]], r"NaN or infinite in row 40"),
         ("logits", [[0.2, 0.3]], r"has 2 columns and there are 3 classes; make `classes` the label of each"),
@@ -84,7 +84,7 @@ def test_outputs_that_are_no_answers(kind: OutputName, array: Any, sentence: str
 
 
 def test_classes_must_be_known() -> None:
-    with pytest.raises(InputError, match=r"predicts classes and nothing says which.*add `classes:`"):
+    with pytest.raises(InputError, match=r"predicts classes, and neither it nor the spec lists them.*add `classes:`"):
         mapped("logits", [[0.1, 0.2]], None)
 
 
@@ -114,7 +114,7 @@ def test_intervals_are_carried() -> None:
         ({"finish_reason": "y"}, r"names finish_reason and no text that it belongs to"),
         ({"tokens": "y", "logits": "p"}, r"names tokens and no text that it belongs to"),
         ({"logits": "Y"}, r"no output 'Y' \(choices: y, p\)"),
-        ({"logits": 2}, r"has 2 outputs and none is number 2"),
+        ({"logits": 2}, r"has 2 outputs, so there is no output number 2"),
         ({}, r"the spec does not say what the model's outputs are \(y, p\); add outputs: \{logits: y\}"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_text_may_say_why_it_ends_and_how_long_it_is() -> None:
         (["stop", "stop"], [1, 2.5], r"'k' is 2.5 in row 41"),
         (["stop", "stop"], [1, np.nan], r"'k' is nan in row 41"),
         (["stop", "stop"], [1, 2.0**60], r"'k' is 1.15292e\+18 in row 41"),
-        (["stop", "stop"], ["1", "2"], r"'k' holds <U1, not how many tokens"),
+        (["stop", "stop"], ["1", "2"], r"'k' holds <U1, not a number of tokens for each text"),
         (["stop", "stop"], [True, False], r"'k' holds bool"),
     ],
 )
@@ -244,7 +244,7 @@ def test_the_truth_of_a_table() -> None:
         truth(table, "name", ("a",))
     with pytest.raises(InputError, match=r"'gap': 1 of 3 labels are missing"):
         truth(table, "gap", None)
-    with pytest.raises(InputError, match=r"'name' holds text and the model predicts values"):
+    with pytest.raises(InputError, match=r"'name' holds text but the model predicts values"):
         truth(table, "name", None)
     with pytest.raises(InputError, match=r"holds list<item: int64>, not one label per row; if a row may have several"):
         truth(pa.table({"l": [[1, 2]]}), "l", None)

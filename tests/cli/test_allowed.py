@@ -66,7 +66,9 @@ def evalspec(*arguments: str) -> tuple[int, str]:
 def test_all_that_is_not_allowed_is_said_at_once_and_nothing_runs(spec: Path) -> None:
     code, said = evalspec("run", "spec.yaml")
     assert code == 2
-    assert CODE in said and f"{SECRET}, which is not allowed; pass --env ASKS_TOKEN if its server may have it" in said
+    assert (
+        CODE in said and f"{SECRET}, which is not allowed; pass --env ASKS_TOKEN if the server may receive it" in said
+    )
     assert len(said.splitlines()) == 2
     assert not (spec.parent / "reports").exists()
 

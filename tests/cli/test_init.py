@@ -84,7 +84,7 @@ def test_a_gate_from_a_model_and_its_rows_runs_at_once(tmp_path: Path, monkeypat
     assert {one.status for one in record.verdict.decisions if one.name.startswith("quality")} == {"PASS"}
     found = CliRunner().invoke(app, ["init", "model.joblib", "test.csv", "--trust"])
     assert found.exit_code == 2
-    assert "evalspec.yaml: this file already exists; name another place with --output" in found.stderr
+    assert "evalspec.yaml: this file already exists; choose a different place with --output" in found.stderr
 
 
 def test_without_trust_nothing_is_unpickled_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,7 @@ def test_a_pattern_of_columns_and_numbers_for_names_say_what_to_write(tmp_path: 
     (tmp_path / "s.yaml").write_text(text + "  - {check: quality, dataset: test, require: [accuracy >= 60 %]}\n")
     found = CliRunner().invoke(app, ["validate", str(tmp_path / "s.yaml")])
     assert "test has no column '*'" in found.stderr
-    assert "leave `inputs` out, and a model that knows its columns reads them by name" in found.stderr
+    assert "leave `inputs` out if the model knows its columns by name" in found.stderr
 
 
 def test_labels_with_names_want_class_names(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ MORE = "require more, or remove the sentence"
         ("headroom >= -100 pp", f"can never fail: headroom is never below −100 pp; {MORE}"),
         ("headroom >= 100 pp", "can never pass: no sample can show it; leave room"),
         ("class_association <= 1", f"can never fail: class_association is never above 1; {LESS}"),
-        ("class_association <= 1.5", "1.5 is above 1, where class_association never is; correct the number"),
+        ("class_association <= 1.5", "1.5 is above 1, which class_association never reaches; correct the number"),
         ("kappa >= -1", f"can never fail: kappa is never below −1; {MORE}"),
         ("log_loss <= 0", "can never pass: no sample can show it; leave room"),
         ("copies == 2.5 rows", "'copies == 2.5 rows' can never pass: copies is a whole number"),

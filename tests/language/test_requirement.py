@@ -97,17 +97,17 @@ def test_a_name_does_not_hold_the_threshold() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("accuracy >= 95", "95 is outside 0..1, where accuracy lies; write 95 %"),
-        ("accuracy >= 120 %", "120 % is above 100 %, where accuracy never is; correct the number"),
-        ("latency_p99 <= -1 ms", "-1 ms is below 0, where latency_p99 never is; correct the number"),
+        ("accuracy >= 95", "95 is outside 0..1, the range of accuracy; write 95 %"),
+        ("accuracy >= 120 %", "120 % is above 100 %, which accuracy never reaches; correct the number"),
+        ("latency_p99 <= -1 ms", "-1 ms is below 0, which latency_p99 never reaches; correct the number"),
         (
             "accuracy >= 100 %",
             "'accuracy >= 100 %' can never pass: no sample can show it; leave room, such as 99.9 %",
         ),
         ("accuracy > 1", "'accuracy > 1' can never pass: no value can; leave room, such as 99.9 %"),
         ("ece <= 0", "'ece <= 0' can never pass: no sample can show it; leave room, such as 0.1 %"),
-        ("accuracy >= 0 %", "'accuracy >= 0 %' can never fail: accuracy is never below 0; require more, or take the "
-         "sentence out"),
+        ("accuracy >= 0 %", "'accuracy >= 0 %' can never fail: accuracy is never below 0; require more, or remove the "
+                            "sentence"),
         ("ece <= 1", "'ece <= 1' can never fail: ece is never above 100 %; require less, or remove the sentence"),
         ("near_duplicates <= 100 %", "'near_duplicates <= 100 %' can never fail: near_duplicates is never above 100 %; "
          "require less, or remove the sentence"),
@@ -150,8 +150,8 @@ def test_a_name_does_not_hold_the_threshold() -> None:
         ("r2 >= 80 %", "r2 has no unit, so '%' does not fit; write 0.8"),
         ("mae <= 3 min", "mae has the unit of the label, and the dataset names none; add `label_unit: min` to the "
          "dataset, or leave 'min' out"),
-        ("latency_mean <= 5 ms", "a mean hides the tail, so latency_mean can't block (choices: latency_p99); require "
-         "a percentile, or move the sentence to warn"),
+        ("latency_mean <= 5 ms", "a mean hides slow queries, so latency_mean can't block (choices: latency_p99); "
+                                 "require a percentile, or move the sentence to `warn`"),
         ("accuracy >= basline", "unknown model 'basline' (choices: candidate, baseline); did you mean 'baseline'?"),
         ("acuracy >= 0.9", "unknown metric 'acuracy' (choices: accuracy, ece, latency_p50, latency_p99, latency_mean, "
          "near_duplicates, exact_duplicates, mae, r2, speedup, accuracy_drop, throughput, temperature, parameters, "

@@ -81,8 +81,8 @@ def test_a_spec_whose_answers_fit_is_right(folder: Path) -> None:
         (
             '"p_*"', '"p_o*"',
             "s.yaml:4:88: models.candidate.outputs.probabilities: 'p_o*' matches one column of 'said.parquet' only, "
-            "'p_owl': it must match a column of every class (choices: id, p_cat, p_owl); call the columns of all "
-            "classes alike, or name that of the second of two classes without a star",
+            "'p_owl': it must match a column of every class (choices: id, p_cat, p_owl); name the columns of all "
+            "classes by one pattern, or name the column of the second of two classes without a star",
         ),
         (
             "label: said", "label: sad",

@@ -116,7 +116,7 @@ def test_what_integrity_is_there_to_find_is_no_mistake() -> None:
          "data[0].require[0]: this can never pass: 'site' is not among the columns that are compared; add it to "
          "`columns:`"),
         ("check: coverage, dataset: test, by: [amount], require: [slices_too_small == 0]",
-         "data[0].by[0]: column 'amount' of test holds numbers (double), not groups; name the ranges that matter in "
+         "data[0].by[0]: column 'amount' of test holds numbers (double), not groups; define the ranges that matter in "
          "`slices:`, such as `where: amount < 100`, or store codes as whole numbers"),
         ("check: labels, dataset: test, audited: site, features: [y], require: [label_error_rate <= 20 %]",
          "data[0].features[0]: 'y' is the label of test, so the classifier would see the answer; leave it out"),
@@ -128,14 +128,14 @@ def test_what_integrity_is_there_to_find_is_no_mistake() -> None:
         ("check: coverage, dataset: test, population: {siet: {n: 50 %}}, require: [representation_gap <= 5 pp]",
          f"data[0].population.siet: test has no column 'siet' {COLUMNS}; did you mean 'site'?"),
         ("check: coverage, dataset: test, by: [site], require: [missing_conditions <= 1]",
-         "data[0].require[0]: 'missing_conditions <= 1' can never fail: 1 is declared; require less, or take the "
-         "sentence out"),
+         "data[0].require[0]: 'missing_conditions <= 1' can never fail: 1 is declared; require less, or remove the "
+         "sentence"),
         ("check: coverage, dataset: test, require: [class_imbalance <= 59x]",
-         "data[0].require[0]: 'class_imbalance <= 59x' can never fail: test has 60 rows in all; require less, or take "
-         "the sentence out"),
+         "data[0].require[0]: 'class_imbalance <= 59x' can never fail: test has 60 rows in all; require less, or "
+         "remove the sentence"),
         ("check: shift, reference: test, current: train, columns: [age], require: [shift(age) <= 1.5]",
-         "data[0].require[0]: 'shift(age) <= 1.5' can never fail: a distance is never above 1; require less, or take "
-         "the sentence out"),
+         "data[0].require[0]: 'shift(age) <= 1.5' can never fail: a distance is never above 1; require less, or "
+         "remove the sentence"),
     ],
 )  # fmt: skip
 def test_what_columns_tell_of_a_check_is_said(check: str, sentence: str) -> None:
@@ -177,7 +177,7 @@ def test_rows_are_not_held_against_themselves(check: str, place: str) -> None:
     again = "  again: {kind: parquet, path: ./test.parquet}\n"
     assert said(f"{HEAD}{again}data:\n  - {{{check}}}\n") == [
         f"{place}: test and again are the same rows of the same files, so the check could find nothing; name other "
-        "files, or part them with `where:`"
+        "files, or split them with `where:`"
     ]
     assert said(f"{HEAD}{again.replace('}', ', where: age > 3}')}data:\n  - {{{check}}}\n") == []
 
@@ -189,8 +189,8 @@ def test_a_csv_file_with_another_delimiter_is_told_it(mark: str, written: str) -
     (sentence,) = said(text + integrity("table_schema: {age: {min: 0}}"))
     column = repr(f"age{mark}y")
     assert sentence == (
-        f"datasets.test.path: it has one column, called {column}; say `delimiter: {written}`, which stands between its "
-        "cells"
+        f"datasets.test.path: it has one column, called {column}; say `delimiter: {written}`, the character between "
+        "its cells"
     )
     there = text.replace("path: test.csv", f"path: test.csv, delimiter: {written}")
     assert said(there + integrity("table_schema: {age: {min: 0}}")) == []

@@ -120,8 +120,8 @@ WITHOUT = {
         "'energy'?"
     ),
     "{of: quality, why: w, owner: me}": (
-        "s.yaml:4:16: without[0].of: quality is here (quality), so there is nothing to set aside (choices: energy); "
-        "remove it; a requirement is set aside with `waivers:`"
+        "s.yaml:4:16: without[0].of: quality is in the spec (quality), so there is nothing to set aside (choices: "
+        "energy); remove it; a requirement is set aside with `waivers:`"
     ),
     "{of: slices, why: w, owner: me}": (
         "s.yaml:4:16: without[0].of: slices is only recommended and does not block (choices: energy); remove it"
@@ -132,7 +132,7 @@ WITHOUT = {
     "{of: energy, owner: me}": ("s.yaml:4:11: without[0]: `why` is missing: why it may be set aside; add `why:`"),
     '{of: energy, why: " ", owner: me}': "s.yaml:4:29: without[0].why: ' ' is not valid here; write it in words",
     '{of: energy, why: w, owner: ""}': "s.yaml:4:39: without[0].owner: '' is not valid here; write it in words",
-    "{of: energy, why: w}": "s.yaml:4:11: without[0]: `owner` is missing: who answers for it; add `owner:`",
+    "{of: energy, why: w}": "s.yaml:4:11: without[0]: `owner` is missing: who is responsible; add `owner:`",
     "{of: energy, why: w, owner: me, expires: soon}": (
         "s.yaml:4:52: without[0].expires: 'soon' is not a day; write such as 2026-12-31"
     ),
@@ -207,8 +207,10 @@ BAD = {
     ),
     "{check: latency, states: rollback, why: w}": "this one has `check:` and `states:`",
     "{why: w}": "an item has one of `check:`, `any_of:` and `states:`, and this one has none of them",
-    "{states: rollback, soft: true, why: w}": "`metrics:`, `with:`, `soft:` and `number:` are of a check",
-    "{check: quality, why: w}": "team.yaml:8:5: mandatory[1]: two items are called 'quality'; give each a `name:`",
+    "{states: rollback, soft: true, why: w}": (
+        "`metrics:`, `with:`, `soft:` and `number:` belong to a check; remove them from an item with"
+    ),
+    "{check: quality, why: w}": "team.yaml:8:5: mandatory[1]: two items are named 'quality'; give each a `name:`",
     "{check: latency}": "`why` is missing: why it must be there, in one sentence; add `why:`",
 }
 

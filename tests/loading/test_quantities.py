@@ -115,7 +115,7 @@ def test_a_trace_is_looked_at_when_the_spec_is_read(folder: Path, times: Any, ro
 def test_what_a_trace_holds_is_in_the_plan(folder: Path) -> None:
     spec = read(folder, TRACED)
     assert spec.seen == {"load": Recorded(1200, 1199.0)}
-    assert not [line for line in spec.unverified if "looked at when the run starts" in line]
+    assert not [line for line in spec.unverified if "depends on: they are read when the run starts" in line]
     lines = explain(plan(spec), None)
     # 1,200 in five pieces, four of them led in by 24 more, and 800 of the audit.
     assert "  system: load on calls, test, 2,096 timed queries" in lines

@@ -62,7 +62,7 @@ def test_what_can_t_be_handed_over(value: object, why: str, tmp_path: Path) -> N
 
 def test_what_can_t_be_made_again(tmp_path: Path) -> None:
     (tmp_path / "gone.pkl").write_bytes(b"cno_such_module_here\nthing\n.")
-    with pytest.raises(InputError, match=r"can't be made again .*: ModuleNotFoundError"):
+    with pytest.raises(InputError, match=r"can't be recreated .*: ModuleNotFoundError"):
         read_object(tmp_path / "gone.pkl", ())
 
 

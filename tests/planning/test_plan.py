@@ -279,8 +279,8 @@ def test_a_calibration_error_is_planned_by_its_noise(sentence: str, words: str) 
 @pytest.mark.parametrize(
     ("method", "fields", "said"),
     [
-        ("binomial on the share of queries over, design effect 3.2", {}, "3.2 in that run, 50 planned with: fewer"),
-        ("binomial on the share of queries over, design effect 1,204.5", {}, "1204.5 in that run, 50 planned with"),
+        ("binomial on the share of queries over, design effect 3.2", {}, "3.2 in that run, 50 in this plan: fewer"),
+        ("binomial on the share of queries over, design effect 1,204.5", {}, "1204.5 in that run, 50 in this plan"),
         ("binomial on the share of queries over, design effect 3.2", {"queries": 900}, None),
         ("Student's t over 5 processes", {}, None),
     ],

@@ -61,7 +61,7 @@ def test_other_rows_are_not_paired_and_the_difference_is_named(there: Path) -> N
     bless(there / "run", "v1")
     access, one = Access(there / "suite"), baseline()
     assert one.kept_answers(access, "test", digest(there)).is_file()
-    with pytest.raises(NotRunError, match=r"dataset test has other rows .* \(digest eeeeeeeeeeee now, .* then\)"):
+    with pytest.raises(NotRunError, match=r"dataset test has different rows .* \(digest eeeeeeeeeeee now, .* then\)"):
         one.kept_answers(access, "test", "sha256:" + "e" * 64)
     with pytest.raises(NotRunError, match="did not use dataset field; its datasets: test"):
         one.kept_answers(access, "field", digest(there))
@@ -159,7 +159,8 @@ system:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("", ""), "baseline is the record of a run, and latency_p50 is measured now; name the model itself"),
+        (("", ""), "baseline is the record of a run, but latency_p50 is measured now; name the model itself is "
+            "measured anew"),
         (("    dataset: test\n    require: [latency_p50 <= 1.2x baseline]",
           "    model: baseline\n    dataset: test\n    require: [latency_p50 <= 5 ms]"),
          "baseline is the record of a run, which can't be timed"),

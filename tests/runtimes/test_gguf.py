@@ -112,7 +112,7 @@ def test_a_file_that_is_none_or_broken_is_said(tmp_path: Path) -> None:
 
 
 def test_a_prompt_that_is_too_long_is_said() -> None:
-    with pytest.raises(InputError, match=r"exceeds the available context size.*leave long rows out with `where:`"):
+    with pytest.raises(InputError, match=r"exceeds the available context size.*exclude long rows with `where:`"):
         answered(model_of(), rows=[{"id": "a", "question": "shout " + "x" * 600, "answer": "X"}])
 
 

@@ -178,7 +178,7 @@ def test_fields_that_contradict_each_other() -> None:
 
 
 def test_another_input_shape_names_both(access: Access, rows: pa.Table, linear_pt2: Path) -> None:
-    with pytest.raises(InputError, match=r"input 'input' takes shape \[rows, 4\] and got \[rows, 2\]"):
+    with pytest.raises(InputError, match=r"input 'input' takes shape \[rows, 4\] but got \[rows, 2\]"):
         served(access, inputs={"input": ("x0", "x1")}).predict_all(rows)
 
 
@@ -186,12 +186,16 @@ def test_no_gpu_here_is_said(access: Access, linear_pt2: Path, monkeypatch: pyte
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match=r"'cuda:0' was asked for and this torch .*; install torch's CUDA build"):
+    with pytest.raises(
+        InputError, match=r"the spec sets device 'cuda:0', but this torch .*; install torch's CUDA build"
+    ):
         Torch(**FIELDS, device="cuda:0").load(access)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert device_of("cuda:1").index == 1
-    with pytest.raises(InputError, match=r"'cuda:2' was asked for and there are 2 GPUs \(choices: cuda:0, cuda:1\)"):
+    with pytest.raises(
+        InputError, match=r"the spec sets device 'cuda:2', but there are 2 GPUs \(choices: cuda:0, cuda:1\)"
+    ):
         device_of("cuda:2")
 
 

@@ -59,7 +59,7 @@ def test_f9_a_glob_that_can_t_be_followed(glob: str, tmp_path: Path) -> None:
 def test_f9_an_encoding_that_is_none_of_text(encoding: str, tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("a,b\n1,2\n")
     said = refused(Csv(path="d.csv", encoding=encoding), tmp_path)
-    assert said.startswith(f"there is no encoding {encoding!r} of text; write the encoding in which the file was saved")
+    assert said.startswith(f"there is no text encoding {encoding!r}; write the encoding in which the file was saved")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "latin-1", "utf-16", "utf-8-sig", "cp1252", "shift_jis"])
@@ -139,7 +139,7 @@ def test_a_folder_that_is_another_one(tmp_path: Path, monkeypatch: pytest.Monkey
         (tmp_path / f"{number}.txt").write_text("x")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "0.parquet")
     for dataset in (Images(path="."), Parquet(path="."), Parquet(path="**/*.parquet")):
-        assert "holds more than 5 other files; name the folder of the dataset" in refused(dataset, tmp_path)
+        assert "holds more than 5 other files; give the folder of the dataset" in refused(dataset, tmp_path)
     for number in range(4):
         pq.write_table(pa.table({"a": [1]}), tmp_path / f"{number}.parquet")
     assert len(Parquet(path="*.parquet").files(Access(tmp_path))) == 4
@@ -268,7 +268,9 @@ def test_json_that_would_end_the_process_is_refused_before_it_is_parsed(opened: 
     closed = "".join({"[": "]", "{": "}"}[mark] for mark in reversed(deep.replace('"]"', "")) if mark in "[{")
     (tmp_path / "d.jsonl").write_text('{"x": 1}\n{"x": ' + deep + "1" + closed + "}\n")
     said = refused(Jsonl(path="d.jsonl"), tmp_path)
-    assert "'d.jsonl' can't be read as jsonl: line 2 is nested " in said and "; 200 are the most" not in said[:20]
+    assert (
+        "'d.jsonl' can't be read as jsonl: line 2 is nested " in said and "; at most 200 are allowed" not in said[:20]
+    )
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_damaged_folders(saved: Path) -> None:
         with pytest.raises(InputError, match="can't be read as"):
             act(access)
     data.unlink()
-    with pytest.raises(InputError, match="is not whole"):
+    with pytest.raises(InputError, match="is incomplete"):
         Huggingface(path="one").read(access)
 
 

@@ -61,7 +61,7 @@ def test_metadata_is_joined_by_file_name(tmp_path: Path) -> None:
         ("file_name,a\n0.png,1\n1.png,2\n9.png,3\n", "names 1 images that don't exist: '9.png'"),
         ("file_name,a\n0.png,1\n0.png,2\n1.png,3\n", "two rows for '0.png'"),
         ("name,a\n0.png,1\n", "no column 'file_name' (choices: name, a)"),
-        ("file_name,image\n0.png,1\n1.png,1\n", "a column 'image', which images have"),
+        ("file_name,image\n0.png,1\n1.png,1\n", "a column 'image', a name that images already use"),
         ("file_name,a\n0.png\n", "can't be read as csv"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_folder_of_transformers_that_does_not_write_says_what_it_holds(tmp_pat
     (tmp_path / "model.safetensors").write_bytes(b"")
     told = {"architectures": ["GPT2ForSequenceClassification"]}
     (tmp_path / "config.json").write_text(json.dumps(told))
-    with pytest.raises(InputError, match=r"holds a GPT2ForSequenceClassification, .*; ask it in a function of Python"):
+    with pytest.raises(InputError, match=r"holds a GPT2ForSequenceClassification, .*; call it from a Python function"):
         kind(tmp_path)
 
 

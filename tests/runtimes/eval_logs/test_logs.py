@@ -227,9 +227,9 @@ def _everywhere(name: str, value: Any) -> Callable[[dict[str, Any]], dict[str, A
         (_everywhere("filtered_resps", [["-1.5", "False"]] * 2), "3 options and 2 log-likelihoods"),
         (_everywhere("filtered_resps", [["many", "False"]] * 4), "no log-likelihood: could not convert"),
         (_everywhere("filtered_resps", []), "a sample without responses"),
-        (_everywhere("filtered_resps", ["-12.5"]), "neither generates one text nor chooses"),
+        (_everywhere("filtered_resps", ["-12.5"]), "neither generates a text nor chooses an"),
         (_everywhere("arguments", {}), "a sample without the texts"),
-        (lambda sample: {"doc_id": 1, "answer": "4"}, "no file of lm-eval's samples"),
+        (lambda sample: {"doc_id": 1, "answer": "4"}, "not a file of lm-eval's samples"),
         (
             lambda sample: {**sample, "arguments": {"gen_args_0": sample["arguments"]["gen_args_0"]}},
             "one log-likelihood",

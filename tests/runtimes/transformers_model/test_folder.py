@@ -141,7 +141,7 @@ def test_nothing_is_looked_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_it_answers_no_rows(folder: Path) -> None:
-    with pytest.raises(NotRunError, match="no answers to rows"):
+    with pytest.raises(NotRunError, match="not answers to rows"):
         Transformers(path="m").load(Access(folder.parent), threads=1).predict({})
 
 

@@ -191,7 +191,7 @@ def test_a_context_that_the_model_does_not_have_is_refused(models: Path) -> None
 
 def test_weights_that_are_no_numbers_give_no_likelihood(models: Path, tmp_path: Path) -> None:
     altered(models / "fp32", tmp_path / "broken", lambda name, weight: weight * float("nan"))
-    with pytest.raises(InputError, match="no finite number"):
+    with pytest.raises(InputError, match="not a finite number"):
         ask(load(tmp_path, "broken"), TEXTS[:3], Windows(64, 64))
 
 

@@ -198,7 +198,7 @@ def test_types_that_widen_and_types_that_dont(kind: str, tmp_path: Path) -> None
     WRITERS[kind][1](pa.table({"a": pa.array([2.5])}), tmp_path / "parts" / f"b.{kind}")
     assert dataset.read(Access(tmp_path))["a"].to_pylist() == [1.0, 2.5]
     WRITERS[kind][1](pa.table({"a": ["x"]}), tmp_path / "parts" / f"b.{kind}")
-    assert "don't go together" in refused(dataset, tmp_path)
+    assert "don't fit together" in refused(dataset, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])

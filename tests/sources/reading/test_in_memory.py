@@ -68,7 +68,7 @@ def test_arrays_of_several_axes_categories_and_an_index_with_a_name(tmp_path: Pa
         ({"a": "abc"}, "a is a single value"),
         ({"a": [1, "x"]}, "its cells can't become columns: "),
         ((np.zeros((3, 2)), [1, 2]), "there are 3 rows and 2 labels"),
-        ((pd.DataFrame({"y": [1, 2]}), [1, 2]), "the inputs have a column 'y' already"),
+        ((pd.DataFrame({"y": [1, 2]}), [1, 2]), "the inputs already have a column 'y'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Duplicate column names"),
     ],
 )

@@ -241,7 +241,7 @@ def test_fifty_rows_have_no_bound_and_say_from_which_number_on() -> None:
     values = np.random.default_rng(10).exponential(size=50)
     for estimate in (mean(values), paired_mean(values, values[::-1]).difference()):
         assert p_values(estimate, 1.0) == (None, None)
-        assert "from 200 rows on" in estimate.method
+        assert "with at least 200 rows" in estimate.method
 
 
 @pytest.mark.proof

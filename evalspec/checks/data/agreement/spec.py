@@ -110,7 +110,7 @@ class Agreement(Check):
     def _twice(self) -> Problem | None:
         rater = next((name for name in self.raters if self.raters.count(name) > 1), None)
         if rater is not None:
-            return Problem(f"rater {rater!r} stands twice, and agrees with itself", remedy="leave one out")
+            return Problem(f"rater {rater!r} is listed twice, and would agree with itself", remedy="leave one out")
         category = next((name for name in self.order if self.order.count(name) > 1), None)
         return None if category is None else Problem(f"{category!r} is listed twice in `order`", remedy="leave one out")
 

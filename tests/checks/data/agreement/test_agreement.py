@@ -163,7 +163,7 @@ def test_who_differs_from_whom_on_what_is_shown_and_written(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"raters": ["a", "a"]}, "rater 'a' stands twice"),
+        ({"raters": ["a", "a"]}, "rater 'a' is listed twice"),
         ({"raters": ["a"]}, "at least 2 items"),
         ({"order": ["x", "y"]}, "`order:` says nothing"),
         ({"order": ["x", "y"], "level": "ratio"}, "takes numbers as they are"),

@@ -124,5 +124,5 @@ def test_bytes_that_are_no_picture_are_none_or_refused() -> None:
     broken = files([scenes(1, 1, 64)[0]], "png")[0][:200]
     rows = pa.table({"image": [broken]})
     assert holds_pictures(rows.column("image"))
-    with pytest.raises(InputError, match="truncated, damaged or no image"):
+    with pytest.raises(InputError, match="truncated, damaged or not an image"):
         PictureDetector(asked(rows, ["image"]), "image", 0.95)

@@ -337,7 +337,7 @@ def test_where_whole_numbers_make_no_classes_no_count_of_groups_passes(tmp_path:
 
 
 def test_columns_whose_values_are_no_groups_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds double, not groups; name the ranges"):
+    with pytest.raises(InputError, match="holds double, not groups; define the ranges"):
         run(tmp_path, ROWS, by=["lux"])
     with pytest.raises(InputError, match="300 distinct values, more than 200"):
         run(tmp_path, {"who": np.arange(300)}, None, by=["who"])
@@ -373,7 +373,7 @@ def test_class_and_group_that_go_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        ({"conditions": [NIGHT, NIGHT]}, "'night' stands twice in `conditions`"),
+        ({"conditions": [NIGHT, NIGHT]}, "'night' is listed twice in `conditions`"),
         ({"by": ["a", "a"]}, "'a' is listed twice in `by`"),
         ({"min_n": 5, "width": "5 pp"}, "both say how many rows"),
         ({"population": "test", "by": ["a"]}, "would be its own population"),

@@ -236,7 +236,7 @@ def test_odd_columns(tmp_path: Path) -> None:
 
 def test_what_can_not_be_applied_is_one_sentence(tmp_path: Path) -> None:
     table = patients(60)
-    with pytest.raises(InputError, match=r"min '12:30' of column 'seen' is no date32\[day\]; write 2026-01-31"):
+    with pytest.raises(InputError, match=r"min '12:30' of column 'seen' is not a date32\[day\]; write 2026-01-31"):
         run(table, tmp_path, table_schema={"seen": {"min": "12:30"}})
     with pytest.raises(
         InputError, match=r"pattern '\(\?<=a\)b' of column 'id' is not a regular expression.*no look-around"

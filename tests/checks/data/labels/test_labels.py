@@ -411,7 +411,7 @@ def test_too_few_clusters_for_the_folds_leave_the_audit(tmp_path: Path) -> None:
         ({"held_out": "other"}, "`held_out:` is about `predictions:`"),
         ({"predictions": "candidate", "held_out": "test"}, "is the dataset itself"),
         ({"features": ["looked"]}, "both `audited:` and one of `features:`"),
-        ({"by": ["snow", "snow"]}, "'snow' stands twice"),
+        ({"by": ["snow", "snow"]}, "'snow' is listed twice"),
         ({"folds": 1}, "greater than or equal to 2"),
     ],
 )

@@ -57,7 +57,7 @@ def test_patterns_of_a_file(tmp_path: Path) -> None:
     assert rate(asked(tmp_path, {"pattern": "refusals.txt"})).value == 0.5
 
 
-@pytest.mark.parametrize(("lines", "why"), [("# none\n", "holds no pattern"), ("(a+)+\n", "repeat inside of a repeat")])
+@pytest.mark.parametrize(("lines", "why"), [("# none\n", "holds no pattern"), ("(a+)+\n", "repeat inside a repeat")])
 def test_files_that_hold_none(tmp_path: Path, lines: str, why: str) -> None:
     (tmp_path / "refusals.txt").write_text(lines)
     with pytest.raises(InputError, match=why):

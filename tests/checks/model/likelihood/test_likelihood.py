@@ -173,7 +173,7 @@ def with_other_tokens(name: str) -> tuple[FakeInputs, Asked]:
     def likelihoods(texts: Sequence[str], windows: Windows, model: str, beside: str | None) -> TokenLikelihoods:
         asked.append((model, windows, sum(len(text) for text in texts)))
         if beside is not None:
-            raise NotRunError("the two models see these texts as other tokens")
+            raise NotRunError("the two models split these texts into different tokens")
         assert plain is not None
         found = plain(texts, windows, model, beside)
         if model != name:

@@ -148,7 +148,7 @@ KEY:
         ("data", "require: [rate <= 1 %]", "unknown metric 'rate' (choices: blank)"),
         ("data", "require: [blank <= 5 ms, blank <= 1 %]", "unit '%' does not fit blank"),
         ("data", "model: candidate, require: [blank <= 1 %]", "python checks data only"),
-        ("data", "require: [blank <= candidate]", "there is nothing of 'candidate' to compare with"),
+        ("data", "require: [blank <= candidate]", "checks data only, so it can't be compared with 'candidate'"),
         ("model", "require: [blank <= 1.1x baseline]", "unknown model 'baseline'"),
         ("system", "require: [blank <= 1 %]", "'python' is a model check"),
     ],

@@ -233,9 +233,9 @@ def test_parts_and_columns_are_known_from_the_spec_where_slices_are_named() -> N
 
 
 def test_a_name_that_stands_twice_is_an_error() -> None:
-    with pytest.raises(ValueError, match="'site' stands twice"):
+    with pytest.raises(ValueError, match="'site' is listed twice"):
         check(["site", "dark", "site"])
-    with pytest.raises(ValueError, match="'dark & site' stands twice"):
+    with pytest.raises(ValueError, match="'dark & site' is listed twice"):
         check([{"cross": ["site", "dark"]}, {"cross": ["dark", "site"]}])
     with pytest.raises(ValueError, match="'site & site' crosses something with itself"):
         check([{"cross": ["site", "site"]}])
