@@ -135,7 +135,7 @@ class AskedOtherwise(Frozen):
     of: str = Field(description="A requirement, a check, a field of it, `waiver of ...`, `policy.confidence`.")
     before: str = Field(description="As it was; empty: it was not there.")
     after: str = Field(description="As it is; empty: it is no longer there.")
-    direction: Direction = Field(description="`changed` where it can't be told whether less is asked.")
+    direction: Direction = Field(description="`changed` where it is unknown whether less is required.")
 
 
 class PreviousRun(Frozen):

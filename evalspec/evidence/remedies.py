@@ -22,7 +22,7 @@ class RemoveRows(KnownRemedy):
     dataset: str
     rows: tuple[int, ...] = Field(description="Numbers of the first of them, from 0.")
     total: int
-    also_in: tuple[str, ...] = Field((), description="Datasets that they stand in too.")
+    also_in: tuple[str, ...] = Field((), description="Other datasets that contain them.")
     file: str = Field("", description="Evidence that lists all of them; empty: none does.")
 
 

@@ -28,8 +28,8 @@ INDEX_REMEDY = (
     "`key: __index_level_0__` in the dataset"
 )
 EVERY_COLUMN = (
-    "`inputs` takes no pattern: leave `inputs` out if the model knows its columns by name; for a "
-    "single tensor list them, [first, second, ...], in the order of training"
+    "`inputs` takes no pattern: leave `inputs` out if the model knows its columns by name; for a single tensor list "
+    "them, [first, second, ...], in the order of training"
 )
 DELIMITERS = (";", "\t", "|", ",")
 """What may stand between the cells of a file, beside what the spec says."""

@@ -136,7 +136,7 @@ def lockstep(
     """
     interval = schedule.interval_ns
     if interval is None:
-        raise InputError("streams in lockstep were asked for without an interval")
+        raise InputError("streams in lockstep need an interval")
     queries = max(schedule.queries, -(-int(schedule.min_s * 1e9) // interval))
     times = interval * np.arange(queries, dtype=np.int64)
     rows = rotation.table(sink.count, queries)

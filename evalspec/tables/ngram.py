@@ -24,7 +24,7 @@ class Ngram(Part):
         description="any_hit: one n-gram is enough (GPT-3); coverage: a share of the row's n-grams (PaLM); "
         "longest_match: the longest span's share of the row's words (ConTAM).",
     )
-    unit: Literal["words", "characters", "tokens"] = Field("words", description="What an n-gram is made of.")
+    unit: Literal["words", "characters", "tokens"] = Field("words", description="Unit of an n-gram.")
     tokenizer: str | None = Field(
         None, min_length=1, description="unit: tokens: the Hugging Face `tokenizer.json` that splits texts into them."
     )

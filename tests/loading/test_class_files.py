@@ -96,8 +96,8 @@ def test_a_spec_whose_answers_fit_is_right(folder: Path) -> None:
         ),
         (
             "y, key: id", "y",
-            "s.yaml:4:48: models.candidate.files.test: the answers of candidate are joined by key, and test names "
-            "none; add `key:` to datasets.test",
+            "s.yaml:4:48: models.candidate.files.test: the answers of candidate are joined by key, and "
+            "test names none; add `key:` to datasets.test",
         ),
         (
             "said.csv", "classes.txt",

@@ -66,7 +66,7 @@ def integrity(fields: str, require: str = "schema_violations == 0") -> str:
          "data[0].table_schema.site.min: column 'site' holds string, of which `min` says nothing; say `type: number` "
          "beside it if it should hold that, or remove it"),
         ("table_schema: {age: {type: text, max: 3}}",
-         "data[0].table_schema.age: `max` says nothing of `type: text`; remove one of the two"),
+         "data[0].table_schema.age: `max` does not apply to `type: text`; remove one of the two"),
         ("table_schema: {age: {values: [young, old]}}",
          "data[0].table_schema.age.values: column 'age' holds int64, of which none of `values` is one; write them as "
          "they are"),
@@ -110,8 +110,7 @@ def test_what_integrity_is_there_to_find_is_no_mistake() -> None:
         ("check: leakage, test: test, columns: [age, y], require: [target_leakage <= 0.9]",
          "data[0].columns[1]: 'y' is the label of test, and tells itself; leave it out"),
         ("check: leakage, test: test, columns: [age], require: [target_leakage(site) <= 0.9]",
-         "data[0].require[0]: this can never pass: 'site' is not among the columns that are looked at; add it to "
-         "`columns:`"),
+         "data[0].require[0]: this can never pass: 'site' is not among the checked columns; add it to `columns:`"),
         ("check: shift, reference: test, current: train, columns: [age], tolerance: 0.4, require: [shift(site) <= 0.4]",
          "data[0].require[0]: this can never pass: 'site' is not among the columns that are compared; add it to "
          "`columns:`"),

@@ -97,7 +97,7 @@ TRACED = (
     ("times", "rows", "told"),
     [
         ([0, 1, 5, 4], None, "row 3 (counted from 0) has the time 4, before 5 of the row above it; sort the trace by"),
-        ([0, -1, 5], None, "row 1 (counted from 0) has the time -1; count seconds from 0 on"),
+        ([0, -1, 5], None, "row 1 (counted from 0) has the time -1; count seconds from 0"),
         (
             [0, "soon", 5],
             None,

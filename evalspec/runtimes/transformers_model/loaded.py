@@ -148,8 +148,8 @@ class LoadedLanguageModel(Loaded):
         needed = max(seen, windows.context)
         if self.longest is not None and needed > self.longest:
             raise InputError(
-                f"a context of {windows.context:,} tokens was asked for, {needed:,} with those that begin a text, and "
-                f"the model sees {self.longest:,}",
+                f"the context is {windows.context:,} tokens, {needed:,} with those that begin a text, but the model "
+                f"takes at most {self.longest:,}",
                 remedy=f"set context: {self.longest - (needed - windows.context)}",
             )
 

@@ -26,7 +26,7 @@ MEAN = (
 )
 BOUNDED = (
     "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
-    "from 1 row on; against a model the same of the differences"
+    "for any number of rows; against a model the same of the differences"
 )
 LARGEST_LOG_LOSS = 36.04365338911715
 """-ln of the least probability of which a logarithm is taken, the spacing of numbers at 1."""

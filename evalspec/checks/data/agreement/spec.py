@@ -16,7 +16,8 @@ from evalspec.language.requirement import Requirement
 from evalspec.language.units import custom_error
 
 _INTERVAL = (
-    "BCa over units, from 50 on; where few disagree Clopper-Pearson and Hoeffding's bounds, which need no variance"
+    "BCa over units if there are at least 50; where few disagree Clopper-Pearson and Hoeffding's bounds, which need "
+    "no variance"
 )
 FEWEST_UNITS = 20
 """Below, neither method has a bound."""

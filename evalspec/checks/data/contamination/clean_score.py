@@ -160,7 +160,7 @@ def change(
         return clean_change(seen, clean, among / int(counted.sum()))
     statistic, classes = _statistic(how)
     if statistic is None:
-        reason = f"no bound: {metric} of all rows less that of the clean ones has no interval here"
+        reason = f"no bound: {metric} of all rows minus that of the clean ones has no interval here"
         return ValueOnly(full.value - clean.value, rows.n, reason)
     return resampled_change(
         statistic, statistic.arrays(rows), dirty, rng=tools.rng(metric, "clean"), alpha=tools.alpha,

@@ -208,7 +208,7 @@ class Contamination(Check):
             "prompt_overlap",
             "rows",
             "lower",
-            "Test rows that stand in the prompt of a model.",
+            "Test rows that are in the prompt of a model.",
             exact=True,
             label="test rows in the prompt",
         ),
@@ -216,7 +216,7 @@ class Contamination(Check):
             "recited",
             "%",
             "lower",
-            "Share of long test rows that a model goes on with in their own words, minus that with two swapped.",
+            "Share of long test rows that a model continues word for word, minus that with two swapped.",
             interval="Tango's score interval of pairs, with clusters",
             label="test rows that the model recites",
         ),
@@ -224,7 +224,7 @@ class Contamination(Check):
             "clean_score_change",
             "pp",
             "lower",
-            "`metric:` of all test rows less that of those not seen in training.",
+            "`metric:` of all test rows minus that of those not seen in training.",
             interval="share of dirty rows x the score interval of dirty minus clean rows (MOVER with clusters and of "
             "means); BCa over rows of a metric that is not a mean",
             shows=("clean score change",),
@@ -270,7 +270,7 @@ class Contamination(Check):
         0,
         ge=0,
         le=9999,
-        description="Orders of the rows that `recite:` is asked for beside the published one; 0: none.",
+        description="Shuffled orders of the rows that `recite:` tries in addition to the published one; 0: none.",
     )
     embedding: ModelName | None = Field(
         None, description="Model whose `outputs: {embedding: ...}` are compared, all pairs of test and training rows."

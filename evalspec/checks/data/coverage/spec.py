@@ -44,7 +44,7 @@ class Condition(Part):
     share: Share | None = Field(None, ge=0, le=1, description="Its share in deployment, where that is declared.")
     min_n: int | None = Field(None, ge=1, description="Rows that it needs; default: that of the check.")
     at_least: Share | None = Field(
-        None, gt=0, lt=1, description="In place of `min_n`: what a requirement asks of a score there, `88 %`."
+        None, gt=0, lt=1, description="Instead of `min_n`: the limit of a requirement on the score there, `88 %`."
     )
     expected: Share | None = Field(None, gt=0, le=1, description="Beside `at_least`: the score that is expected there.")
 

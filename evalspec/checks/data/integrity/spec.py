@@ -40,7 +40,7 @@ class ColumnRule(Part):
         None, min_length=1, max_length=LONGEST_PATTERN, description="Regular expression (RE2) that all of a text fits."
     )
     nullable: bool = Field(True, description="Cells may be missing (null or NaN).")
-    unique: bool = Field(False, description="No value may stand in two rows.")
+    unique: bool = Field(False, description="No value may occur in two rows.")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -68,7 +68,7 @@ class ColumnRule(Part):
         """A bound or a pattern beside a type that has none."""
         for field, fits in self.fitting.items():
             if self.type is not None and self.type not in fits:
-                return Problem(f"`{field}` says nothing of `type: {self.type}`", remedy="remove one of the two")
+                return Problem(f"`{field}` does not apply to `type: {self.type}`", remedy="remove one of the two")
         return None
 
     @property
@@ -230,7 +230,7 @@ class Integrity(Check):
         """Why it can't be judged: there is no rule, or there are not so many rows."""
         nothing = not (self.table_schema or self.croissant or self.digest or self.split)
         if requirement.metric == "schema_violations" and nothing:
-            return "schema_violations needs something to hold the rows against; name columns in `table_schema:`"
+            return "schema_violations needs rules for the rows; name columns in `table_schema:`"
         return check_rows(requirement, self.dataset, rows.get(self.dataset))
 
     def scans(self, inputs: Inputs) -> tuple[Scan, ...]:

@@ -128,7 +128,7 @@ class Labels(Check):
     check: Literal["labels"] = "labels"
     dataset: DatasetName
     audited: Column | None = Field(
-        None, description="Column with the true label of rows drawn at random and looked at; empty elsewhere."
+        None, description="Column with the true label of rows drawn at random and audited; empty elsewhere."
     )
     by: Annotated[tuple[Cross | str, ...], Listing()] = Field(
         (), description="Names of slices, columns, or {cross: [class, b]}."
@@ -178,7 +178,7 @@ class Labels(Check):
         said = (
             "say `out_of_sample: true` if it was not trained on these rows" if self.predictions else "name `features:`"
         )
-        return Problem("nothing says which labels are wrong", remedy=f"{AUDIT}; or {said}")
+        return Problem("the labels that are wrong are unknown", remedy=f"{AUDIT}; or {said}")
 
     def _without_predictions(self) -> Problem | None:
         if self.predictions is not None:
@@ -190,7 +190,7 @@ class Labels(Check):
 
     def _twice(self) -> Problem | None:
         if self.held_out == self.dataset:
-            return Problem(f"`held_out: {self.held_out}` is the dataset itself", remedy="name another one")
+            return Problem(f"`held_out: {self.held_out}` is the dataset itself", remedy="name a different one")
         if self.audited is not None and self.audited in self.features:
             return Problem(f"{self.audited!r} is both `audited:` and one of `features:`", remedy="remove it from these")
         names = [frozenset(entry) for entry in self.entries]
@@ -217,8 +217,8 @@ class Labels(Check):
             return None
         columns = sorted({name for names_ in self.entries for name in names_} - set(names.slices))
         return (
-            f"check {self.name!r} takes slices from {', '.join(columns)} and leaves out those with fewer than "
-            f"{self.min_n} rows; bound them: add `{TOO_SMALL} == 0` to its requirements"
+            f"check {self.name!r} takes slices from {', '.join(columns)} and skips those with fewer than {self.min_n} "
+            f"rows; bound them: add `{TOO_SMALL} == 0` to its requirements"
         )
 
     def check_requirement(
@@ -240,7 +240,7 @@ class Labels(Check):
         if metric == TOO_SMALL:
             return None
         if self.audited is None and (metric == "label_error_rate" or requirement not in self.warn):
-            return f"{metric} is decided on rows that somebody looked at; {AUDIT}"
+            return f"{metric} is decided on audited rows; {AUDIT}"
         return None if metric != "label_error_rate" else _too_few(requirement, rows.get(self.dataset), confidence)
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
@@ -250,7 +250,7 @@ class Labels(Check):
             message = f"{label!r} is the label of {self.dataset}, so the classifier would see the answer"
             yield Misfit(("features", self.features.index(label)), Problem(message, remedy="leave it out"))
         if label is not None and self.audited == label:
-            message = f"{label!r} is the label of {self.dataset}, and what auditors found stands in another column"
+            message = f"{label!r} is the label of {self.dataset}, and the auditors' labels are in a different column"
             yield Misfit(("audited",), Problem(message, remedy="name the column with the true labels"))
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:

@@ -144,7 +144,7 @@ class Leakage(Check):
     after: str | None = Field(None, description="Test rows must be later than this day: 2026-04-30.")
     columns: Annotated[tuple[str, ...], Listing()] = Field(
         (),
-        description="Columns looked at for `target_leakage` and `conflicting_labels`; default: what the model reads.",
+        description="Columns checked for `target_leakage` and `conflicting_labels`; default: what the model reads.",
     )
 
     @field_validator("after")
@@ -161,7 +161,9 @@ class Leakage(Check):
     def _sets_differ(self) -> Self:
         if self.test in self.train:
             raise custom_error(
-                Problem(f"the test set {self.test!r} is named among its own training sets", remedy="name another one")
+                Problem(
+                    f"the test set {self.test!r} is named among its own training sets", remedy="name a different one"
+                )
             )
         twice = next((name for name in self.train if self.train.count(name) > 1), None)
         if twice is not None:
@@ -208,7 +210,7 @@ class Leakage(Check):
         if requirement.metric == "target_leakage" and requirement.threshold <= 0.0:
             return "no column is shown to tell nothing: its bound stays above 0; allow a little, such as 0.9"
         if requirement.part is not None and self.columns and requirement.part not in self.columns:
-            return f"{requirement.part!r} is not among the columns that are looked at; add it to `columns:`"
+            return f"{requirement.part!r} is not among the checked columns; add it to `columns:`"
         return check_rows(requirement, self.test, rows.get(self.test))
 
     def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:

@@ -109,7 +109,7 @@ class Saturation(Check):
 
     check: Literal["saturation"] = "saturation"
     dataset: DatasetName
-    predictions: ModelName | None = Field(None, description="The model whose score is looked at.")
+    predictions: ModelName | None = Field(None, description="The model whose score is checked.")
     day: str | None = Field(
         None, min_length=1, description="Column with the day of each row, for after_cutoff; default: the origin's."
     )
@@ -159,7 +159,7 @@ class Saturation(Check):
         if requirement.metric == AFTER and self.predictions is None:
             return f"{AFTER} needs `predictions:`, the model whose last day of learning counts"
         if requirement.metric in OF_SCORES and self.predictions is None:
-            return f"{requirement.metric} needs `predictions:`, the model whose score is looked at"
+            return f"{requirement.metric} needs `predictions:`, the model whose score is checked"
         if requirement.metric == "headroom" and requirement.threshold >= 100.0 * self.ceiling:
             return f"a score of 0 would leave {100.0 * self.ceiling:g} pp and no more"
         return None

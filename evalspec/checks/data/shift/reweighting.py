@@ -289,8 +289,8 @@ def _table(check: Shift, inputs: Inputs, found: Reweighted, measured: float | No
         caption += f" There is {found.change.method}."
     if measured is not None:
         caption += (
-            " Where the measured score is another, labels are given otherwise there, or something has changed that "
-            "was not recorded."
+            " If the measured score differs, labels are assigned differently there, or something unrecorded has "
+            "changed."
         )
     return Table(
         title=f"What the shift does to {metric}",

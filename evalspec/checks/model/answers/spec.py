@@ -40,7 +40,7 @@ class Refusals(Part):
         None,
         min_length=1,
         description='File of JSON lines on rows drawn at random, by key: {"id": 7, "refused": true}, with the "text" '
-        "that was looked at if you like. Without it nothing can be required.",
+        "of the audited answer if you like. Without it nothing can be required.",
     )
 
     @property
@@ -251,14 +251,14 @@ class WrittenAnswers(Check):
     def _unheard(self, requirement: Requirement) -> str | None:
         """Reason why a share of refusals can't be told, or not required."""
         if self.refusals is None:
-            return f"{REFUSAL} needs `refusals:`, a pattern that finds refusals, and rows that people have looked at"
+            return f"{REFUSAL} needs `refusals:`, a pattern that finds refusals, and audited rows"
         if requirement in self.warn:
             return None
         if requirement.model is not None:
             return f"{REFUSAL} beside another model is by the pattern alone, and may only stand under `warn:`"
         if self.refusals.audited is None:
             return (
-                f"{REFUSAL} by a pattern alone is as wrong as the pattern, and may only stand under `warn:`; name rows "
-                "drawn at random that people have looked at: `refusals: {audited: FILE}`"
+                f"{REFUSAL} by a pattern alone is as wrong as the pattern, and may only stand under `warn:`; name "
+                "audited rows drawn at random: `refusals: {audited: FILE}`"
             )
         return None

@@ -32,7 +32,7 @@ _MEAN = (
 )
 _BRIER = (
     "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
-    "from 1 row on; against a model the same of the differences"
+    "for any number of rows; against a model the same of the differences"
 )
 _SQUARES = "test inversion of the squared gaps (PASS), the same and the overall gap at half the level each (FAIL)"
 _CLASSES = (

@@ -259,7 +259,7 @@ class Compression(Check):
     @model_validator(mode="after")
     def _mandatory(self) -> Self:
         if self.baseline in self.others:
-            raise custom_error(Problem(f"{self.baseline!r} is held against itself", remedy="name another `baseline:`"))
+            raise custom_error(Problem(f"{self.baseline!r} is compared with itself", remedy="name another `baseline:`"))
         about = {requirement.metric for requirement in self.blocking}
         wanted, why = MANDATORY[self.method]
         lacking = [metric for metric in wanted if metric not in about]
@@ -275,7 +275,7 @@ class Compression(Check):
         about = {requirement.metric for requirement in self.blocking}
         if enumerated and "worst_slice_drop" in about and "slices_too_small" not in about:
             return (
-                f"check {self.name!r} takes slices from {', '.join(enumerated)} and leaves out those with fewer than "
+                f"check {self.name!r} takes slices from {', '.join(enumerated)} and skips those with fewer than "
                 f"{self.min_n} rows; bound them: add `slices_too_small == 0` to its requirements"
             )
         if self.method != "quantization" or self.model not in names.quantization:
@@ -357,15 +357,15 @@ def uncalibrated(model: str, quantization: Mapping[str, str], judged: str) -> st
     """
     if "method" not in quantization:
         return (
-            f"nothing says how {model} was quantized; add `quantization: {{method: static, calibration: train}}` to "
-            "the model (method: dynamic or weight_only needs no calibration)"
+            f"the spec does not say how {model} was quantized; add `quantization: {{method: static, calibration: "
+            "train}` to the model (method: dynamic or weight_only needs no calibration)"
         )
     if quantization["method"] in ("dynamic", "weight_only", "weight-only", "qat"):
         return None
     if "calibration" not in quantization:
         return (
-            f"nothing says which rows {model} was calibrated on; add `calibration:`, the name of that dataset, to its "
-            "`quantization:`"
+            f"the spec does not say on which rows {model} was calibrated; add `calibration:`, the name of that "
+            "dataset, to its `quantization:`"
         )
     if quantization["calibration"] == judged:
         return f"{model} was calibrated on {judged}, so {judged} can't judge it; take rows that it has not seen"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 _BETWEEN = (
-    "Miettinen and Nurminen's score interval of separate rows, corrected for skewness and continuity; of what is no "
-    "share of independent rows MOVER over the two intervals of `quality`"
+    "Miettinen and Nurminen's score interval of separate rows, corrected for skewness and continuity; MOVER for a "
+    "metric that is not a share of independent rows over the two intervals of `quality`"
 )
 OF_VALUES = {"ood_gap_mae": "mae", "ood_gap_rmse": "rmse"}
 
@@ -131,7 +131,7 @@ class Generalization(Check):
     def _undecided(self, here: Mapping[str, str], outside: str, there: Mapping[str, str], by: str) -> str | None:
         """Reason why no value of a column can be told from the origin of the dataset inside; None where one can."""
         if not here:
-            return f"nothing says where {self.inside} is from; add `origin: {{{by}: ...}}` to the dataset"
+            return f"the origin of {self.inside} is not given; add `origin: {{{by}: ...}}` to the dataset"
         besides = {key: value for key, value in there.items() if key != by}
         if by in here or alike(self.inside, here, outside, besides) is None:
             return None
@@ -191,7 +191,7 @@ def alike(inside: str, here: Mapping[str, str], outside: str, there: Mapping[str
         )
     bare = next((name for name, origin in ((inside, here), (outside, there)) if not origin), None)
     if bare is not None:
-        return f"nothing says where {bare} is from; add `origin: {{site: ..., collected: ...}}` to the dataset"
+        return f"the origin of {bare} is not given; add `origin: {{site: ..., collected: ...}}` to the dataset"
     return (
         f"the origins of {inside} ({', '.join(here)}) and {outside} ({', '.join(there)}) state nothing that could be "
         "compared; state the same keys for both"

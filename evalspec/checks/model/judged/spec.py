@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 _POWERED = (
-    "PPI++: BCa of the judge's mean corrected by human labels, from 200 of them with 20 disagreements on; below, the "
-    "human labels alone"
+    "PPI++: BCa of the judge's mean corrected by human labels, if there are at least 200 with 20 disagreements; "
+    "below, the human labels alone"
 )
 PASS, WIN = "judged_pass", "win_rate"
 HUMAN = "name a dataset with the verdicts of people on rows drawn at random, its `label:`: `human: DATASET`"
@@ -155,7 +155,9 @@ class JudgedAnswers(Check):
         twice = next((one for one in named if named.count(one) > 1), None)
         if twice is None:
             return None
-        return Problem(f"{twice!r} stands for two of `dataset:`, `judgements:` and `human:`", remedy="name another one")
+        return Problem(
+            f"{twice!r} stands for two of `dataset:`, `judgements:` and `human:`", remedy="name a different one"
+        )
 
     def sides(self) -> tuple[tuple[str, str], ...]:
         """The judge's verdicts and those of people, which must come from different files."""

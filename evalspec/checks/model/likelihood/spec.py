@@ -99,7 +99,7 @@ class Likelihood(Check):
             least=0.0, interval=_MEAN, shows=("only a difference of models",),
         ),
         Metric(
-            "top_token_flips", "%", "lower", "Share of tokens for which another one than the baseline's is likeliest.",
+            "top_token_flips", "%", "lower", "Share of tokens whose likeliest candidate differs from the baseline's.",
             interval=_SHARE, shows=("only a difference of models",),
             label="tokens that the baseline would not choose",
         ),
@@ -147,7 +147,7 @@ class Likelihood(Check):
             return None
         what = next(one.metric for one in self.requirements if one.metric in DISTRIBUTIONS)
         why = "is the model itself" if self.together == self.model else "is not a model of the spec"
-        return f"{what} is held against `baseline:`, and {self.together!r} {why}; name the model it was made from"
+        return f"{what} is compared with `baseline:`, and {self.together!r} {why}; name the model it was made from"
 
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
         """Requirements that hold the model against another one by tokens."""
@@ -164,7 +164,7 @@ class Likelihood(Check):
         if model is not None and metric in DISTRIBUTIONS:
             return f"{metric} is against `baseline:` already; remove {model} from the sentence"
         if model is not None and metric == "perplexity" and requirement.threshold != 0.0:
-            return f"perplexities are held against each other as a ratio; write perplexity <= 1.02x {model}"
+            return f"perplexities are compared as a ratio; write perplexity <= 1.02x {model}"
         kind: Kind = "mean"
         if metric in ("next_token_accuracy", "top_token_flips"):
             kind = "share" if model is None else "any"

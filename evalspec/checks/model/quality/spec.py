@@ -188,7 +188,7 @@ class Quality(Check):
             and part is not None
             and not (part.isdecimal() and int(part) > 0)
         ):
-            return f"{metric}({part}): k is a whole number from 1 on, such as {metric}(5)"
+            return f"{metric}({part}): k is a whole number of at least 1, such as {metric}(5)"
         if metric in RANKED_LISTS and self.query is None:
             return f"{metric} needs `query:`, the column that says which rows are the candidates of one query"
         missing = missing_package(metric) or missing_detection(metric)

@@ -229,7 +229,7 @@ def _layout(
         side = isqrt(axes[0])
         wanted = shape or ((side, side) if side * side == axes[0] else ())
         if int(np.prod(wanted)) != axes[0] or not wanted:
-            stated = f"`shape: {list(shape)}`" if shape else "nothing says how high and wide they are"
+            stated = f"`shape: {list(shape)}`" if shape else "their height and width are unknown"
             raise InputError(
                 f"pictures in {name!r} have {axes[0]} values, and {stated} does not fit"
                 if shape

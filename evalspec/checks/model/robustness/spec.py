@@ -151,7 +151,7 @@ class Robustness(Check):
         None,
         description="Smallest and largest value of a pixel or a sound; default: 0 and 255 for bytes, else as seen.",
     )
-    rows: int = Field(1000, ge=1, description="Rows to copy at the most, drawn by the seed.")
+    rows: int = Field(1000, ge=1, description="Maximum number of rows to copy, drawn by the seed.")
     show_examples: Annotated[bool, Effort()] = Field(True, description="Show a row with its copies in the report.")
 
     @property

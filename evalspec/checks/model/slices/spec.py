@@ -238,8 +238,8 @@ class Slices(Check):
             return None
         columns = sorted({name for names in self.entries for name in names} - set(slices))
         return (
-            f"check {self.name!r} takes slices from {', '.join(columns)} and leaves out those with fewer than "
-            f"{self.min_n} rows; bound them: add `{TOO_SMALL} == 0` to its requirements"
+            f"check {self.name!r} takes slices from {', '.join(columns)} and skips those with fewer than {self.min_n} "
+            f"rows; bound them: add `{TOO_SMALL} == 0` to its requirements"
         )
 
     def check_names(self, names: SpecNames) -> str | None:

@@ -128,7 +128,7 @@ class Contention(Check):
     ) -> str | None:
         """Why it can't pass: another model on the right, or a part that this scenario does not have."""
         if requirement.model is not None:
-            return "contention_ratio sets a model beside itself; hold it against a number, such as 1.5x"
+            return "contention_ratio compares a model with itself; compare it with a number, such as 1.5x"
         if requirement.part is not None and requirement.part not in self.parts:
             return f"scenario {self.scenario} has no {requirement.part!r}; choices: {', '.join(self.parts)}"
         return None

@@ -280,7 +280,7 @@ class Latency(Check):
         if requirement.model is not None and requirement.metric == "deadline_miss_rate":
             return "deadline_miss_rate has no paired comparison; compare a percentile, such as latency_p99"
         if requirement.model is not None and requirement.metric in NOT_PAIRED:
-            return f"{requirement.metric} has no paired comparison; hold it against a number, or compare tpot_p90"
+            return f"{requirement.metric} has no paired comparison; compare it with a number, or compare tpot_p90"
         needed = least_queries(requirement)
         if needed <= self.planned:
             return None

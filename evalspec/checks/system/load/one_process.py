@@ -221,7 +221,7 @@ class Driven:
         if abs(off) > RATE_OFF:
             rate = self.traffic.asked_qps
             return Reason(
-                f"the generator did not keep to the schedule: {format_number(rate)} qps were asked for and "
+                f"the generator did not keep to the schedule: {format_number(rate)} qps were scheduled and "
                 f"{format_number(rate / (1.0 + off))} qps were due",
                 Cause.SCHEDULE,
             )

@@ -94,5 +94,5 @@ class Roofline(Check):
     ) -> str | None:
         """Why it can't pass: it is held against another model."""
         if requirement.model is not None:
-            return f"{requirement.metric} has no paired comparison with another model; hold it against a number"
+            return f"{requirement.metric} has no paired comparison with another model; compare it with a number"
         return None

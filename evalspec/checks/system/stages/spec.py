@@ -131,7 +131,7 @@ class Stages(Check):
     ) -> str | None:
         """Why it can't pass: it is held against another model, or its threshold can't be reached."""
         if requirement.model is not None:
-            return f"{requirement.metric} has no paired comparison with another model; hold it against a number"
+            return f"{requirement.metric} has no paired comparison with another model; compare it with a number"
         if requirement.metric == "amdahl_ceiling" and requirement.upper and requirement.threshold <= 1.0:
             return "amdahl_ceiling is never below 1x: no stage takes less than no time"
         return None

@@ -111,10 +111,10 @@ def test_a_condition_that_nothing_shows_is_a_finding(
     assert fact(result, "missing_conditions") == Fact(1.0, 8, "counted over the whole file: dark")
     assert groups(result)["dark"] == 0
     assert fact(result, "slices_too_small").method.startswith("counted over the whole file: dark")
-    table = next(block for block in result.blocks if isinstance(block, Table) and "says nothing of" in block.title)
+    table = next(block for block in result.blocks if isinstance(block, Table) and "Not covered by" in block.title)
     assert table.rows == (("dark", why),)
     # Nobody requires that none is missing, so it stands with the verdict.
-    assert result.weakens == [f"test says nothing of dark: {why}"]
+    assert result.weakens == [f"test has no rows for dark: {why}"]
     required = run(
         tmp_path, rows, conditions=[{"name": "dark", "where": where}], report_only=False,
         require=["missing_conditions == 0"],

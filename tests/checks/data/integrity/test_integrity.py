@@ -260,7 +260,7 @@ def test_of_one_split_no_row_stands_in_two(tmp_path: Path) -> None:
     table = pa.table({"x": [1, 1, 2], "part": ["train"] * 3})
     found = run(table, tmp_path, split="part").estimates["schema_violations"]
     assert isinstance(found, Measured)
-    assert found.withhold == "'part' names one split only (train), so no row could stand in two"
+    assert found.withhold == "'part' names one split only (train), so no row could be in two"
     both = pa.table({"x": [1, 1, 2], "part": ["train", "test", "test"]})
     assert fact(run(both, tmp_path, split="part"), "schema_violations") == 2
 
@@ -269,7 +269,7 @@ def test_names(tmp_path: Path) -> None:
     check = Integrity.model_validate({"dataset": "test", "record_set": "rows"})
     assert "there is none" in str(check.check_names(SpecNames(models=(), datasets=("test",), slices=())))
     none = Requirement("schema_violations == 0", "schema_violations", None, "==", 0.0, "count")
-    assert "needs something to hold the rows against" in str(check.check_requirement(none, {"test": None}))
+    assert "needs rules for the rows" in str(check.check_requirement(none, {"test": None}))
 
 
 CARD = {

@@ -140,7 +140,7 @@ def test_an_audit_of_one_class_is_no_random_sample(tmp_path: Path) -> None:
     result = world.run(tmp_path, asked)
     found = result.estimates["label_error_rate"]
     assert isinstance(found, Measured) and found.withhold is not None
-    assert "no random sample" in found.withhold
+    assert "not a random sample" in found.withhold
     assert outcome(result, asked.requirements[0]) == "INCONCLUSIVE"
 
 
@@ -149,7 +149,7 @@ def test_concentration_needs_a_random_sample_too(tmp_path: Path) -> None:
     world.looked = world.looked & (world.given | (np.arange(ROWS) % 7 == 0))
     asked = check(by=["snow"], require=["label_error_concentration <= 3x"])
     found = world.run(tmp_path, asked).estimates["label_error_concentration"]
-    assert isinstance(found, Measured) and "no random sample" in (found.withhold or "")
+    assert isinstance(found, Measured) and "not a random sample" in (found.withhold or "")
 
 
 def test_an_audit_of_one_slice_is_no_random_sample(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_too_little_to_judge_by_is_said(tmp_path: Path) -> None:
     one = world.table.set_column(3, "label", pa.array(["wolf"] * 30))
     assert "1 classes" in world.run(tmp_path, check(features=["size"]), one).missing["estimated_label_errors"]
     nobody = world.table.set_column(4, "looked", pa.nulls(30, pa.string()))
-    assert "nobody has looked at any row" in world.run(tmp_path, check(), nobody).missing["label_error_rate"]
+    assert "no row was audited" in world.run(tmp_path, check(), nobody).missing["label_error_rate"]
 
 
 def test_too_few_clusters_for_the_folds_leave_the_audit(tmp_path: Path) -> None:
@@ -405,8 +405,8 @@ def test_too_few_clusters_for_the_folds_leave_the_audit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"audited": None}, "nothing says which labels are wrong"),
-        ({"audited": None, "predictions": "candidate"}, "nothing says which labels are wrong"),
+        ({"audited": None}, "the labels that are wrong are unknown"),
+        ({"audited": None, "predictions": "candidate"}, "the labels that are wrong are unknown"),
         ({"out_of_sample": True}, "`out_of_sample:` is about `predictions:`"),
         ({"held_out": "other"}, "`held_out:` is about `predictions:`"),
         ({"predictions": "candidate", "held_out": "test"}, "is the dataset itself"),

@@ -50,7 +50,7 @@ def test_another_metric(tmp_path: Path) -> None:
     left = check.run(inputs).estimates["headroom"]
     assert isinstance(left, Estimate)
     assert left.value == pytest.approx(0.03)
-    assert left.method.startswith("1 less the score: score interval over 10 classes")
+    assert left.method.startswith("1 minus the score: score interval over 10 classes")
 
 
 def test_the_age_is_counted_to_the_day_of_the_run(tmp_path: Path) -> None:

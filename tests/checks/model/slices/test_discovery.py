@@ -79,7 +79,7 @@ def test_each_slice_is_what_its_where_says(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "values", "words"),
     [
-        ("a`b", pa.array(X), "its name can't stand in a `where`"),
+        ("a`b", pa.array(X), "its name can't be used in a `where`"),
         ("none", pa.nulls(ROWS), "no row has a value"),
         ("nan", pa.array(np.full(ROWS, np.nan)), "no row has a value"),
         ("same", pa.array([1] * ROWS), "all rows have the same value"),

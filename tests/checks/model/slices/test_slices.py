@@ -200,8 +200,8 @@ def test_enumerating_needs_a_bound_on_what_is_too_small(tmp_path: Path) -> None:
     assert check(["dark", "site"]).check_names(names) is None
     sentence = check(["dark", "site"], "worst_accuracy >= 80 %").check_names(names)
     assert sentence == (
-        "check 'slices' takes slices from site and leaves out those with fewer than 100 rows; "
-        "bound them: add `slices_too_small == 0` to its requirements"
+        "check 'slices' takes slices from site and skips those with fewer than 100 rows; bound them: add "
+        "`slices_too_small == 0` to its requirements"
     )
     assert check(["site"], "worst_accuracy >= 80 %", BOUND).check_names(names) is None
     # What blocks must be bounded by what blocks.

@@ -224,7 +224,7 @@ def test_a_generator_that_drives_another_rate_is_named(tmp_path: Path) -> None:
     check = load(**AT_500)
     result = run(tmp_path, by(exponential(0.8), stretch=1.25), check)
     found = part(result, "latency_p99", "500 qps")
-    assert found.invalid is not None and "500 qps were asked for and 400 qps were due" in found.invalid
+    assert found.invalid is not None and "500 qps were scheduled and 400 qps were due" in found.invalid
     assert status(result, check, NAME) == "INVALID"
 
 

@@ -110,7 +110,7 @@ def test_the_wait_is_split_into_what_the_server_says_and_the_rest(by: str, tmp_p
     assert list(shares(result)) == ["serialize", "queue", "inference", "transfer", "parse"]
     assert in_hundredths(result) == {"serialize": 10, "queue": 20, "inference": 40, "transfer": 20, "parse": 10}
     assert result.conditions["server_stages"] == "queue, inference, transfer"
-    assert "The server tells of queue, inference by its" in note(result, "The server tells")
+    assert "The server reports queue, inference by its" in note(result, "The server reports")
     assert not any("`server`" in one for one in result.notes)
     assert outcome(result, MOSTLY_INFERENCE) == "PASS"
 
