@@ -27,7 +27,7 @@ class RemoveRows(KnownRemedy):
 
 
 class CorrectLabels(KnownRemedy):
-    """Rows whose label is to be looked at, the most suspect first."""
+    """Rows whose label needs a check, the most suspect first."""
 
     remedy: Literal["correct labels"] = "correct labels"
     dataset: str

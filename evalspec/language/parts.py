@@ -263,7 +263,7 @@ class Model(Part):
 
     @property
     def sampled(self) -> bool:
-        """Its answers are drawn at random, so that the same row is answered otherwise each time."""
+        """Its answers are drawn at random, so that the answer to the same row differs each time."""
         return False
 
     def unsampled(self) -> Model:
@@ -401,7 +401,7 @@ class Model(Part):
         return None
 
     def kept_facts(self, access: Access) -> Mapping[str, Cell]:
-        """Facts about what was asked for the kept answers: digests of its prompt and chat template; empty: none.
+        """Facts about the requests for the kept answers: digests of its prompt and chat template; empty: none.
 
         Raises:
             InputError: What was kept can't be read.
@@ -769,7 +769,7 @@ class Check(Part):
         return tuple(need for need in self.needs() if isinstance(need, NeedTiming))
 
     def inspects(self) -> tuple[NeedRows, ...]:
-        """Rows whose contents say what will be measured, such as a trace: they are looked at before anything is.
+        """Rows whose contents say what will be measured, such as a trace: they are read before anything is measured.
 
         Of those without columns only the number counts.
         """
@@ -835,7 +835,7 @@ class Check(Part):
         return ()
 
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
-        """Requirements that hold two models against each other token by token, each with the other model."""
+        """Requirements that compare two models token by token, each with the other model."""
         return ()
 
     @property
@@ -879,7 +879,7 @@ class Check(Part):
 
     @classmethod
     def room(cls, name: str) -> ModuleType:
-        """A module of the check's own package, imported when it is asked for.
+        """A module of the check's own package, imported when it is needed.
 
         Args:
             name: Such as ``measure``.

@@ -32,16 +32,16 @@ class Requirement:
     Args:
         sentence: As written, white space folded.
         metric: Name of the metric.
-        part: What it is asked of, or None.
+        part: Its part, or None.
         op: The operator.
-        threshold: What the value (or the difference, or the ratio) is held against, in ``unit``.
+        threshold: What the value (or the difference, or the ratio) is compared with, in ``unit``.
             Against a model: the offset in ``unit``, 0 where only a factor stands.
         unit: Unit of the threshold: the metric's own (``label`` replaced by the dataset's label unit where it has
             one); ``pp`` for differences of fractions; ``x`` for pure ratios (``<= 1.2x baseline``).
         model: The model named on the right, or None.
-        factor: K of ``Kx``; 1 where none stands.
-        has_offset: ``+|- VALUE`` stands in the sentence (so ``>= baseline`` is an offset of 0 as well).
-        written_unit: Unit that stands in the sentence, where it is another than ``unit``; empty: it is not.
+        factor: K of ``Kx``; 1 where there is none.
+        has_offset: ``+|- VALUE`` is in the sentence (so ``>= baseline`` is an offset of 0 as well).
+        written_unit: Unit that is in the sentence, where it differs from ``unit``; empty: it is not.
     """
 
     sentence: str
@@ -377,7 +377,7 @@ def _against(sentence: Sentence, metric: Metric, unit: str, match: re.Match[str]
 
 
 def _other_unit(quantity: str, unit: str) -> str:
-    """The unit of a quantity, where it is another than this one."""
+    """The unit of a quantity, where it differs from this one."""
     written = split_quantity(quantity)[1]
     return "" if written is None or written == unit else written
 

@@ -45,7 +45,7 @@ def lacking(plan: Plan, access: Access, environment: Mapping[str, str] | None = 
     Args:
         plan: Its checks and their models count; what ``--only`` leaves out does not.
         access: What the caller allows.
-        environment: Variables that are set; None: whether a secret is set is not looked at.
+        environment: Variables that are set; None: whether a secret is set is not checked.
     """
     found = [*_code(plan, access), *_secrets(plan, access, environment)]
     return tuple(dict.fromkeys(found))

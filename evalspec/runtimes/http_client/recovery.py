@@ -95,7 +95,7 @@ def _load(
 
 
 def _check_all(outcomes: dict[int, Outcome], due: int) -> None:
-    """Stop where the client does not say what came of each query.
+    """Stop where the client does not say the outcome of each query.
 
     Args:
         outcomes: By number of the query; later ones than were due are not sent, and known to be.

@@ -197,8 +197,9 @@ def bca(
 ) -> Estimate:
     """BCa bounds of any statistic of weighted rows.
 
-    It has bounds from 50 rows (or clusters) on, with 20 rows of every class that counts, where at least ten rows' worth
-    of deviations carry the variance (another number where the statistic has an attribute ``fewest_carrying``). Rows of
+    It has bounds for at least 50 rows (or clusters), with 20 rows of every class that counts, where at least ten rows'
+    worth of deviations carry the variance (another number where the statistic has an attribute ``fewest_carrying``).
+    Rows of
     few kinds (integer or boolean arrays) are drawn as counts.
 
     Args:

@@ -45,7 +45,7 @@ class Agreement(Check):
     80 % means anything, and the guideline for labels, not the model, is what must become better.
 
     ## Method
-    Values are matched by what they say (3, 3.0 and "3" are one). Categories stand in the order of their numbers; texts
+    Values are matched by what they say (3, 3.0 and "3" are one). Categories are in the order of their numbers; texts
     need `order:` where the order counts. Bounds resample units (BCa), whole clusters where the dataset has a
     `cluster:` with at least 50 units. Where few units disagree a bootstrap says too little: then the disagreement
     inside units is bounded by Clopper-Pearson (Hoeffding, where it is not a plain share) and that between units by

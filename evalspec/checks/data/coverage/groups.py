@@ -31,7 +31,7 @@ class Group:
     """Rows of a condition, a class, or a value.
 
     Args:
-        name: As it stands in a requirement.
+        name: As written in a requirement.
         kind: ``condition``, ``class``, ``group``, ``class in group``.
         rows: Rows inside.
         unknown: Rows of which it can't be said, since what decides it is missing there.

@@ -299,7 +299,7 @@ class Coverage(Check):
         return None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
-        """Columns of conditions and of the population that are misspelt, and literals that they can't be held against.
+        """Columns of conditions and of the population that are misspelt, and literals that they can't be compared with.
 
         That a column is not there is what it finds.
         """

@@ -88,10 +88,10 @@ class Integrity(Check):
     ## What it measures
 
     `schema_violations`: cells that break a rule of `table_schema` (type, range, allowed values, pattern, missing where
-    that is not allowed, a value that stands in two rows where each must be `unique`), each once for every rule that it
-    breaks; with them a named column that is not there, a column whose type can't hold what is asked for, a file whose
-    sha256 is not the one in `digest` or in the Croissant file (once it has one, every file needs one), and rows that
-    stand in two splits (where a column has another value in every row none could, so `duplicates_by` must say which
+    that is not allowed, a value that occurs in two rows where each must be `unique`), each once for every rule that it
+    breaks; with them a named column that is not there, a column whose type can't hold the required values, a file whose
+    sha256 is not the one in `digest` or in the Croissant file (once it has one, every file needs one), and rows in
+    two splits (where a column has another value in every row none could, so `duplicates_by` must say which
     count).
     `missing_rate(column)`: the share of cells that are missing (null or NaN); without a column that of the column where
     most are.
@@ -106,7 +106,7 @@ class Integrity(Check):
     ## Method
 
     One pass over all rows, some at a time, so that tables larger than memory are read, shared with other checks of the
-    spec that look at them (`shift`, `coverage`); a second one only to show rows that stand twice. All figures are exact
+    spec that look at them (`shift`, `coverage`); a second one only to show duplicate rows. All figures are exact
     facts of these rows. Equal rows are found by 64-bit digests of typed values (among 100 million rows the chance of
     one accidental pair is under 1 in 3,000); columns of a type that has no digest are named. A Croissant file (JSON-LD,
     version 1.0 or 1.1) gives types of fields and sha256 of files; rules in `table_schema` come on top. Rows that break
@@ -190,7 +190,7 @@ class Integrity(Check):
         return None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
-        """Rules of columns that are misspelt, or hold what the rule can't be held against.
+        """Rules of columns that are misspelt, or hold what the rule can't be compared with.
 
         That a column is not there, or holds another type than a rule's own ``type``, is what it finds.
         """

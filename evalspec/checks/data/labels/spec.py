@@ -41,8 +41,9 @@ class Labels(Check):
     """Wrong labels: how many there are, and where.
 
     ## What it measures
-    - `label_error_rate`: share of rows whose label is not the true one, of rows drawn at random that somebody looked
-      at: the column in `audited:` holds their true label, and nothing elsewhere. `label_error_rate(dark)`: of a slice.
+    - `label_error_rate`: share of rows whose label is not the true one, of audited rows drawn at
+      random: the column in `audited:` holds their true label, and nothing elsewhere. `label_error_rate(dark)`: of a
+          slice.
     - `label_error_concentration`: how many times as often labels are wrong in a slice as outside of it; the largest, or
       that of a slice. Slices are those in `by:`: names of slices, columns, or crosses of them; `class` is the label.
     - `estimated_label_errors`: share of rows that confident learning takes for wrong. It may only stand under `warn:`;

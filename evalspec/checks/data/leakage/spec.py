@@ -59,11 +59,11 @@ class Leakage(Check):
     Other columns of the test set that a training set lacks, or holds another kind of values in, are told by it.
     The counts are facts about these files. Ids are compared by value and type: 1 is 1.0 and is not "1"; where the two
     sides hold different types, none could ever be equal, and the check says so. Rows whose id or time is missing may
-    belong to either side: they are counted, and with them nothing is shown to hold. Blank text is no id. Times with a
-    zone are compared as instants; a date and a time are compared by day. `index_overlap` stands beside what a split at
-    random would give, m n (n - 1) / (N (N - 1)) of n training and m test rows. Conflicting rows are equal by digests of
-    128 bits. Training rows go by once, however many there are; memory holds of each test row who, when and where it is
-    and digests. Only `target_leakage` needs rows: the columns that it judges, and the label, of both sides.
+    belong to either side: they are counted, and with them nothing is shown to hold. Blank text is not an id. Times with
+    a zone are compared as instants; a date and a time are compared by day. `index_overlap` is shown next to what a
+    random split would give, m n (n - 1) / (N (N - 1)) of n training and m test rows. Conflicting rows are equal by
+    digests of 128 bits. Training rows go by once, however many there are; memory holds of each test row who, when and
+    where it is and digests. Only `target_leakage` needs rows: the columns that it judges, and the label, of both sides.
 
     `target_leakage`: numbers are cut at 64 quantiles of training, categories stand for themselves, missing cells are a
     category. Each cell gets the share of a class that its training rows have (without labelled training rows: those of

@@ -43,17 +43,17 @@ class Saturation(Check):
     - `data_age`: days from the day on which the data were collected (`origin: {collected: 2026-05-01}` of the dataset)
       to the day of the run.
     - `after_cutoff`: share of rows that are of a later day than the last of which the model (`predictions:`) learned
-      (`trained_until: 2026-01-31` of the model). The day of a row stands in the column `day:`; without it all rows are
+      (`trained_until: 2026-01-31` of the model). The day of a row is in the column `day:`; without it all rows are
       of the day of collection.
 
     ## Why it matters
     On a test set that good models solve to 99.8 % the next model can only win by noise, and by errors in the labels. A
-    gain is no progress where the interval around the score is wider than the gain. And a test set of years ago says
+    gain is not progress where the interval around the score is wider than the gain. And a test set of years ago says
     how the model does on the data of years ago. What was published before a language model learned may be in what it
     learned, whatever nobody can search; what came later can't.
 
     ## Method
-    Score and bounds are those of `quality` on the same rows, clusters included; the headroom is the ceiling less the
+    Score and bounds are those of `quality` on the same rows, clusters included; the headroom is the ceiling minus the
     score, with its bounds turned around. The ceiling is a known number, and one other than 100 % says where it comes
     from. Set `headroom` against the smallest difference that matters, and `interval_width` against the gain that is
     claimed: `interval_width <= 1 pp` where the new model is said to be a point better. The width is at the policy's

@@ -78,10 +78,10 @@ class WrittenAnswers(Check):
       name `tokens` in `outputs:`, else in words: `length_ratio <= 1.2x baseline`.
 
     Of models that choose from `options:`, instead of the shares of texts:
-    - `option_mass`: the probability that the letters of the options have together as the first token. What is left goes
-      to words that are no answer; below 1 % nobody answers the question, and all that is computed of the choice is
+    - `option_mass`: the probability that the letters of the options have together as the first token. The rest goes to
+      words that are not an answer; below 1 % nobody answers the question, and all that is computed of the choice is
       INVALID.
-    - `order_flips`: another option is chosen when the options stand in another order. `options: {orders: 4}` says in
+    - `order_flips`: another option is chosen when the options are in a different order. `options: {orders: 4}` says in
       how many rotations each row is asked.
     - `worst_order`: the share of right answers in the order that has fewest. What holds for it holds for each order.
 
@@ -101,7 +101,7 @@ class WrittenAnswers(Check):
     Shares: Clopper-Pearson over the rows; with clusters Korn and Graubard; against another model Tango's score
     interval, paired by row. `template_gap`: Tango's interval for each pair of templates, in either direction; that it
     is small is shown by all pairs, that it is large by one (Bonferroni). With `samples: k` the shares are of all
-    answers, k to a row, and the row is a cluster; refusals that people looked at are those of the first. Words are
+    answers, k to a row, and the row is a cluster; audited refusals are those of the first. Words are
     runs of letters and digits, in small letters; of Chinese and Japanese each character is one. Lengths: the sum of
     the candidate's by the sum of the other model's, paired by row with at least 200 rows: BCa by saddlepoint where many
     rows carry it, else Gaffke's bound, by which no answer is longer than the longest that either model gave.
@@ -121,10 +121,10 @@ class WrittenAnswers(Check):
 
     ## What it cannot show
     Whether an answer is right: see `quality`. What a wording does that is not in the list. Whether a cut answer would
-    have been right. A text that goes on about the same in other words, or repeats itself further apart, is no loop
-    here. The length of answers so long and rare that
+    have been right. A text that goes on about the same in other words, or repeats itself further apart, is not a
+    loop here. The length of answers so long and rare that
     these rows have none of them. Whether audited rows were drawn at random;
-    and, where the file does not hold their text, whether people looked at these answers or at another model's.
+    and, where the file does not hold their text, whether people audited these answers or at another model's.
 
     ## Example
     ```yaml

@@ -90,7 +90,7 @@ class Compression(Check):
     Each kind of compression hides its damage in another place, so each has mandatory requirements: quantization on
     `ece_increase`, pruning on `worst_slice_drop`, distillation on `accuracy_drop` and `ece_increase`. Agreement with
     the baseline alone decides nothing: the baseline may be wrong itself. A layer that was left out because the top
-    answer seldom changes shows in the scores behind that answer and in the count of operators; an operator that the
+    answer rarely changes shows in the scores behind that answer and in the count of operators; an operator that the
     device can't run is handed back to the CPU, with copies around it.
 
     ## Method

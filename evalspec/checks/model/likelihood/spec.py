@@ -35,8 +35,8 @@ class Likelihood(Check):
     `bits_per_byte`: the same in bits, by byte of UTF-8, which means the same for every tokenizer.
     `next_token_accuracy`: share of tokens that the model thought the likeliest. Against `baseline:`, on the same
     tokens: `divergence`, the mean Kullback-Leibler divergence of the model's next-token distribution from the
-    baseline's, in nats a token; `top_token_flips`, the share of tokens for which the two think another one the
-    likeliest.
+    baseline's, in nats a token; `top_token_flips`, the share of tokens whose likeliest candidate differs between the
+    two.
 
     ## Why it matters
     A quantized or pruned language model may answer a hundred questions of a benchmark as before and have moved
@@ -53,7 +53,7 @@ class Likelihood(Check):
     `perplexity <= 1.02x baseline` where that of d - d_baseline - ln(1.02) t is, on the same tokens: tested at the
     threshold, over documents, by BCa with the saddlepoint form of the bootstrap. Rows of one `cluster:` are summed
     first. Shares (`next_token_accuracy`, `top_token_flips`) have bounds from any number of documents on.
-    Perplexities of two tokenizers are refused, since the same text is another number of tokens; `bits_per_byte` is
+    Perplexities of two tokenizers are refused, since the same text has a different number of tokens; `bits_per_byte` is
     compared on the same characters. For `divergence` and `top_token_flips` both models are held in memory.
 
     References: Efron (1987), JASA 82 (BCa). Jelinek et al. (1977), JASA 62 (perplexity). Gao et al., The Pile,
@@ -131,7 +131,7 @@ class Likelihood(Check):
 
     @property
     def together(self) -> str | None:
-        """The model whose distributions are held against the candidate's; None: none is asked for."""
+        """The model whose distributions are compared with the candidate's; None: none is asked for."""
         asked = any(one.metric in DISTRIBUTIONS for one in self.requirements)
         return self.baseline if asked else None
 

@@ -59,8 +59,8 @@ class OwnFunction(Check):
     Gaffke, Mathematical Methods of Statistics 2005.
 
     ## What it cannot show
-    Whether the function computes what its name says. Which direction is better: both operators are accepted. How a
-    model differs from another one: a requirement names a number.
+    Whether the function computes what its name says. Which direction is better: both operators are accepted. How two
+    models differ: a requirement names a number.
 
     ## Example
     ```yaml
@@ -100,7 +100,7 @@ class OwnFunction(Check):
     @model_validator(mode="before")
     @classmethod
     def _own_sentences(cls, values: Any) -> Any:
-        """Sentences are about the function, whose name stands beside them."""
+        """Sentences are about the function, whose name is next to them."""
         if not isinstance(values, Mapping):
             return values
         from evalspec.language.requirement import parse_requirement

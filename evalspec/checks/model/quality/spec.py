@@ -94,7 +94,7 @@ class Quality(Check):
     objects has no value and counts in no mean. Where every picture has the same score, such as 0 or 1, there is no
     bound. Boxes need the extra `detection`.
     Masks: pixels of all pictures are summed by class; pixels with a true class of -1 are not judged, and a class
-    without a pixel, true or predicted, counts in no mean. BCa over pictures, from 50 on, 20 with every class that
+    without a pixel, true or predicted, counts in no mean. BCa over pictures, at least 50, 20 with every class that
     counts. Against another model, only classes count that have a value for both.
     Lists: a number for each query, and their mean; n is the number of queries. A row is relevant where its label is
     above 0, or is the positive class. `ndcg` has linear gains. Among rows with the same score the least relevant come

@@ -99,7 +99,7 @@ class Slices(Check):
     ## Method
     In each slice the estimate and the interval of `quality`. A requirement without a slice, or on `worst_`, holds when
     it holds in every slice: for PASS the largest p-value counts, for FAIL the smallest times the number of slices
-    (Bonferroni). A gap holds when every pair of slices holds, and is made of up to 100 slices. Against another model
+    (Bonferroni). A gap holds when every pair of slices holds, and covers up to 100 slices. Against another model
     the same rows are paired, slice by slice, and `worst_accuracy >= baseline - 2 pp` requires that no slice has lost
     more than 2 points. Slices named in `slices:` always count. Cells enumerated from columns count from `min_n` rows
     on; smaller ones, which include empty combinations of a cross and columns without a value, are listed and bounded by
@@ -116,8 +116,8 @@ class Slices(Check):
     The search sees one half of the rows (of the clusters, where there are any), at random. It takes the slice whose
     mean loss stands out most for its size, sets its rows aside, and goes on, up to ten times; a cross must be worse
     than what is left of either of its parts. On the other half each slice is tested against all other rows: it is weak
-    where it is shown to be worse by more than a tenth of `gap`, after Holm. A search that finds nothing shows something
-    only where it would have found a weak slice: the p-value of `weak_slices <= 0` is the chance to miss a slice that
+    where it is shown to be worse by more than a tenth of `gap`, after Holm. An empty search means something only
+    where it would have found a weak slice: the p-value of `weak_slices <= 0` is the chance to miss a slice that
     has `share` of the rows and is `gap` worse, so PASS takes a chance of 95 % to find it. The report says how many rows
     that takes. A column that can't be searched (lists, or values that are all rare) keeps the requirement from PASS.
 

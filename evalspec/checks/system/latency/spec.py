@@ -40,7 +40,7 @@ LEAST = 100
 """Queries in each process, whatever is required."""
 GUESS_MS = 5.0
 NOT_PAIRED = (USER_RATE, POOLED_GAP, *TOKEN_FACTS)
-"""Metrics of streamed answers that are not held against another model's."""
+"""Metrics of streamed answers that are not compared with another model's."""
 STREAMS = 8
 """As many as in MLPerf's MultiStream."""
 AUDITED = 800
@@ -100,8 +100,8 @@ class Latency(Check):
     percentiles, median-unbiased (a difference: t on the differences); fewer than 10 separate episodes over a model's
     percentile in all pairs together pass nothing there either. A failed query is slower than any there too: where more
     failed than a percentile leaves room for (1 % at p99), on either side, nothing passes, and a candidate whose share
-    of failed queries is shown to be larger than that is slower than a baseline that answers. Mean and jitter are made
-    of answers, and not compared where over 0.1 % failed.
+    of failed queries is shown to be larger than that is slower than a baseline that answers. Mean and jitter are
+    computed from answers, and not compared where over 0.1 % failed.
     A run in which latency rises by more than 10 % (Kendall's trend of block medians), or whose block medians vary by
     more than `max_cv:`, is kept from PASS, not from FAIL. Where most processes of 10 s or more (4 of 5) step up
     (Pettitt's test), what followed must hold the threshold too, and decides (t over processes); one that does so alone

@@ -1,4 +1,4 @@
-"""One process of a run of `load`: what was asked for, what came of it, and how late our generator was."""
+"""One process of a run of `load`: what was asked for, the outcome of it, and how late our generator was."""
 
 from __future__ import annotations
 

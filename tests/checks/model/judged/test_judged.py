@@ -262,7 +262,7 @@ def test_the_judge_alone_would_have_passed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"verdict": None}, "the model does not say where the judge's verdicts are"),
+        ({"verdict": None}, "no field says where the judge's verdicts are"),
         ({"seats": ["a", "b"]}, "`verdict:` and `seats:` both say"),
         ({"verdict": None, "seats": ["a", "a"]}, "'a' stands for both seats"),
         ({"human": "judgements"}, "'judgements' stands for two of"),
