@@ -67,7 +67,7 @@ class Stages(Check):
     of the stage by that of the undivided query in the same process, both as means without the fastest and the slowest
     tenth of the queries; Student's t over the processes. The ceiling is that interval, carried over.
     A server's statistics are counters, read before and after every tenth of the queries that are divided: means, so
-    that such stages have no p50 and p99. What a server tells is used only where it tells of every query, where its
+    that such stages have no p50 and p99. What a server tells is used only where it covers every query, where its
     counters moved by as many requests as were sent (others may use it), and where it adds up to no more than the wait;
     otherwise the notes say why not, and `server` stays one stage.
     The sum of the stages minus the undivided time is shown: where it is above zero the stages overlap when they are not
