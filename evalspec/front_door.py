@@ -196,7 +196,7 @@ def run(
 
     Raises:
         SpecError: The spec is wrong, or asks for what is not allowed.
-        RecordError: There is no run to go on with.
+        RecordError: There is no run to continue.
         WriteError: The folder can't be written to.
         KeyboardInterrupt: The run was interrupted; what was measured lies in its folder.
     """

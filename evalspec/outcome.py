@@ -21,7 +21,7 @@ UNDECIDED_COLOR = "#8a5a00"
 
 @dataclass(frozen=True, slots=True)
 class RequirementResult:
-    """One requirement and what became of it. Numbers are in ``unit``, the one that the requirement is written in.
+    """One requirement and its outcome. Numbers are in ``unit``, the one that the requirement is written in.
 
     Args:
         name: ``quality/accuracy``, as in waivers, JUnit and links.
@@ -29,7 +29,7 @@ class RequirementResult:
         blocking: It keeps a verdict from READY unless it is PASS.
         waived: It was set aside on purpose.
         requires: The requirement, as the spec has it.
-        sentence: What came of it, in one sentence.
+        sentence: Its outcome, in one sentence.
         value, lower, upper, threshold: None where there is none.
         unit: Of these; empty: they are plain numbers.
         n: Of rows, queries or processes; 0 where nothing was measured.

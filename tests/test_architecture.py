@@ -196,7 +196,7 @@ def modules() -> Iterator[tuple[str, str]]:
 
 
 def excused() -> Mapping[str, Set[str]]:
-    """File: words that are no names of checks there, or still are."""
+    """File: words that are not names of checks there, or still are."""
     found: dict[str, set[str]] = {}
     for files in (*OTHER_WORDS.values(), *STILL_NAMED.values()):
         for name, words in files.items():

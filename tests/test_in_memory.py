@@ -131,12 +131,12 @@ def test_what_is_wrong_is_said_before_anything_is_measured() -> None:
     assert evalspec.plan(SPEC, **right).checks[0].check.name == "quality"
     assert problems(**right | {"datasets": {"test": frame().drop(columns="y")}}) != []
     (wrong,) = problems(**right | {"models": {"candidate": 5}})
-    assert wrong.startswith("models={'candidate': ...}: an object of type int is no model")
+    assert wrong.startswith("models={'candidate': ...}: an object of type int is not a model")
     (wrong,) = problems(**right | {"datasets": {"test": {"a": [1, 2], "y": [1]}}})
     assert "differ in their number of rows: a 2, y 1" in wrong
-    assert any("kind memory is what a program hands over" in one for one in map(str, evalspec.validate(
-        SPEC | {"models": {"candidate": {"kind": "memory"}}}, datasets={"test": frame()})))  # fmt: skip
-    with pytest.raises(SpecError, match=r"models\.candidate: an object of type LogisticRegression can't stand in a"):
+    nothing = evalspec.validate(SPEC | {"models": {"candidate": {"kind": "memory"}}}, datasets={"test": frame()})
+    assert any("`kind: memory` is for objects that a program passes to evalspec.run" in str(one) for one in nothing)
+    with pytest.raises(SpecError, match=r"models\.candidate: an object of type LogisticRegression can't be part of a"):
         evalspec.load(SPEC | {"models": {"candidate": fitted()}})
 
 
@@ -156,4 +156,4 @@ def test_a_spec_of_objects_is_nothing_for_the_command_line(tmp_path: Path) -> No
     command = [sys.executable, "-m", "evalspec", "validate", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "kind memory is what a program hands over, and none did" in done.stderr
+    assert "`kind: memory` is for objects that a program passes to evalspec.run, and none were passed" in done.stderr

@@ -79,7 +79,8 @@ def _array(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
     if types.is_null(kind):
         raise InputError(f"every value of the column {name!r} is missing")
     raise InputError(
-        f"the column {name!r} holds {kind}, which is no input of a model: it takes numbers, text and lists of numbers"
+        f"the column {name!r} holds {kind}, which can't be an input of a model: it takes numbers, text and lists of "
+        "numbers"
     )
 
 
@@ -100,7 +101,7 @@ def _lists(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
         raise InputError(
             f"the column {name!r} has lists of several lengths: {lengths[0]} in row {first_row} and {lengths[row]} in "
             f"row {first_row + row} (counted from 0)",
-            remedy="make them of one length in the dataset",
+            remedy="give them one length in the dataset",
         )
     flat = pa.chunked_array([chunk.flatten() for chunk in values.chunks], type=values.type.value_type)
     inner = _array(flat, name, first_row)
@@ -119,7 +120,9 @@ def stacked(table: pa.Table, names: Sequence[str], first_row: int = 0) -> Array:
     arrays = [column_array(table, name, first_row) for name in names]
     for name, array in zip(names, arrays, strict=True):
         if array.dtype.kind not in "biuf":
-            raise InputError(f"the column {name!r} holds text, so it can't be stacked with {len(names) - 1} others")
+            raise InputError(
+                f"the column {name!r} holds text, so it can't be stacked with {len(names) - 1} other columns"
+            )
         if array.shape != arrays[0].shape:
             raise InputError(
                 f"columns of several shapes can't be stacked: {names[0]!r} has rows of {list(arrays[0].shape[1:])}, "

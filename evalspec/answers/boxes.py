@@ -58,7 +58,7 @@ def found_boxes(named: Mapping[OutputName, Array], labels: Sequence[str], first_
         classes = np.zeros(int(kept.sum()), dtype=np.int64)
     else:
         raise InputError(
-            f"`outputs` names boxes and scores, and nothing says which of {len(labels)} classes a box is of",
+            f"`outputs` names boxes and scores, but not which of the {len(labels)} classes a box has",
             remedy="add label: the output with the class of each box",
         )
     _check_corners(corners[kept], rows[kept], "the output for 'boxes'", first_row)
@@ -120,13 +120,13 @@ def _fields(values: pa.ChunkedArray, what: str) -> tuple[Counts, dict[str, pa.Ch
         counts, _ = unlisted(values, what)
         raise InputError(f"{what} has no box in any of its {len(counts)} rows")
     if not types.is_struct(kind) or not all(is_listed(field.type) for field in kind):
-        raise InputError(f"{what} holds {kind} and the model gives boxes", remedy=f"label: a column with {SHOULD}")
+        raise InputError(f"{what} holds {kind} but the model gives boxes", remedy=f"label: a column with {SHOULD}")
     lists = {name: unlisted(child, f"{what}, field {name!r}") for name, child in _children(values).items()}
     counts = next(iter(lists.values()))[0]
     for name, (others, _) in lists.items():
         if not np.array_equal(others, counts):
             row = int(np.argmax(others != counts))
-            raise InputError(f"{what} has another number of {name!r} than of boxes in row {row} (counted from 0)")
+            raise InputError(f"{what} has different numbers of {name!r} and boxes in row {row} (counted from 0)")
     return counts, {name: flat for name, (_, flat) in lists.items()}
 
 
@@ -174,9 +174,7 @@ def _beside(counts: Counts, other: tuple[Counts, Array], kind: str) -> Array:
     """Values that belong to each box, shape (m,)."""
     others, flat = other
     if not np.array_equal(others, counts) or (len(flat) and flat.ndim != 1):
-        raise InputError(
-            f"the model gives boxes and {kind} of different shapes: one of the {kind} for each box is needed"
-        )
+        raise InputError(f"the model gives boxes and {kind} of different shapes: each box needs one of the {kind}")
     return flat
 
 
@@ -188,7 +186,7 @@ def _check_scores(scores: Array, rows: Counts, first_row: int) -> None:
     if bad.any():
         at = int(np.argmax(bad))
         raise InputError(
-            f"the score {scores[at]:.6g} of a box in row {first_row + rows[at]} (counted from 0) is not within 0..1",
+            f"the score {scores[at]:.6g} of a box in row {first_row + rows[at]} (counted from 0) is not in 0..1",
             remedy="give probabilities, 0 for padding",
         )
 
@@ -199,7 +197,7 @@ def _check_corners(corners: NDArray[np.float64], rows: Counts, what: str, first_
         at = int(np.argmax(bad))
         shown = ", ".join(f"{number:.6g}" for number in corners[at])
         raise InputError(
-            f"{what} has the box [{shown}] in row {first_row + rows[at]} (counted from 0), which has no inside",
+            f"{what} has the box [{shown}] in row {first_row + rows[at]} (counted from 0), which has no area",
             remedy="a box is [left, top, right, bottom] in pixels; of labels, bbox is [x, y, width, height]",
         )
 
@@ -214,7 +212,7 @@ def _classes(values: Array, classes: Sequence[str], what: str) -> NDArray[np.int
     if outside.any():
         worst = values[int(np.argmax(outside))]
         raise InputError(
-            f"{what}: {worst:g} ({int(outside.sum())} of {len(values)} boxes) is the index of no class",
+            f"{what}: {worst:g} ({int(outside.sum())} of {len(values)} boxes) is not a class index",
             remedy=f"there are {len(classes)} `classes`, so indices are 0 to {len(classes) - 1}; or give their names",
         )
     return values.astype(np.int64)

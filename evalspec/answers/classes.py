@@ -146,13 +146,13 @@ def truth(table: pa.Table, label: str, classes: Sequence[str] | None) -> NDArray
     kind = column(table, label).type
     if types.is_nested(kind):
         raise InputError(
-            f"the label column {label!r} holds {kind}, not one label a row",
-            remedy="if a row may have several labels, say multilabel: true; boxes and masks are outputs of their own",
+            f"the label column {label!r} holds {kind}, not one label per row",
+            remedy="if a row may have several labels, set multilabel: true; boxes and masks are outputs of their own",
         )
     values = column_array(table, label)
     if values.ndim != 1:
         shape = list(values.shape[1:])
-        raise InputError(f"the label column {label!r} holds lists of shape {shape}, not one label a row")
+        raise InputError(f"the label column {label!r} holds lists of shape {shape}, not one label per row")
     if classes is not None:
         return class_indices(values, classes, f"the label column {label!r}")
     if values.dtype.kind not in "biuf":

@@ -51,8 +51,8 @@ def of_template(answers: Predictions, template: int) -> Predictions:
         return answers
     if template > len(answers.by_template):
         raise NotRunError(
-            f"{answers.model} has {1 + len(answers.by_template)} templates, and number {template + 1} is asked for; "
-            "give both models as many, or one of them a single one"
+            f"{answers.model} has {1 + len(answers.by_template)} templates, and number {template + 1} is needed; "
+            "give both models the same number of templates, or one of them a single one"
         )
     return answers.by_template[template - 1]
 
@@ -81,8 +81,8 @@ def as_often(answers: Predictions, times: int) -> Predictions:
         return all_answers(replace(answers, again=(answers,) * (times - 1)))
     if 1 + len(answers.again) != times:
         raise NotRunError(
-            f"{answers.model} gives {1 + len(answers.again)} answers to each row, and the model beside it {times}: "
-            "give both the same `orders` and `samples`, or the other model one"
+            f"{answers.model} gives {1 + len(answers.again)} answers to each row, and the other model {times}: "
+            "give both the same `orders` and `samples`, or make the other model give one answer"
         )
     return all_answers(answers)
 

@@ -108,7 +108,7 @@ def resolve_outputs(
         outputs = dict(default) or _by_name(given)
     if not outputs:
         raise InputError(
-            f"nothing says what the model's outputs are ({', '.join(given)})",
+            f"the spec does not say what the model's outputs are ({', '.join(given)})",
             remedy=f"add outputs: {{logits: {given[0] if given else 'name'}}}, or probabilities, label, value, text, "
             "boxes with scores and label, mask",
         )
@@ -142,7 +142,7 @@ def _refuse_excluding(outputs: Kinds) -> None:
     beside = next((kind for kind in BESIDE_TEXT if kind in outputs), None)
     if beside is not None and "text" not in outputs:
         raise InputError(
-            f"`outputs` names {beside} and no text that it is about", remedy="add text: the output with it"
+            f"`outputs` names {beside} and no text that it belongs to", remedy="add text: the output that has it"
         )
     others = [kind for kind in outputs if kind not in ("embedding", *BESIDE_TEXT)]
     alone = next((kind for kind in ALONE if kind in outputs), None)
@@ -159,7 +159,7 @@ def _refuse_excluding(outputs: Kinds) -> None:
 def _output(name: str | int, given: Sequence[str]) -> str:
     if isinstance(name, int):
         if not 0 <= name < len(given):
-            raise InputError(f"the model has {len(given)} outputs and none is number {name}", choices=given)
+            raise InputError(f"the model has {len(given)} outputs, so there is no output number {name}", choices=given)
         return given[name]
     if name not in given:
         raise InputError(f"the model has no output {name!r}", choices=given, remedy=did_you_mean(name, given))
@@ -192,7 +192,7 @@ def map_outputs(
     missing = [name for name in kinds.values() if name not in outputs]
     if missing:
         there = ", ".join(map(repr, outputs)) or "none"
-        raise InputError(f"the model gave no output {missing[0]!r} this time, but {there}")
+        raise InputError(f"the model did not return the output {missing[0]!r} this time, but {there}")
     named: dict[OutputName, NDArray[Any]] = {kind: np.asarray(outputs[name]) for kind, name in kinds.items()}
     embedding = named.pop("embedding", None)
     if embedding is None:
@@ -211,7 +211,7 @@ def _embeddings(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.fl
     if len(sizes) > 1 or array.ndim < 2:
         raise InputError(
             f"the embedding {name!r} has shape {shape_text(array)}, not one vector for each row",
-            remedy="name an output after pooling, with one vector a row",
+            remedy="name an output after pooling, with one vector per row",
         )
     return finite(array, name, first_row).reshape(len(array), -1).astype(np.float32)
 
@@ -242,7 +242,7 @@ def _judged(
         )
     if classes is None:
         raise InputError(
-            "the model predicts classes and nothing says which: it has no list of its own",
+            "the model predicts classes, and neither it nor the spec lists them",
             remedy="add `classes:`, the label of each output index, as a list or a file with one a line",
         )
     if "boxes" in named:
@@ -272,15 +272,15 @@ def _one_class(
         if flat.shape[1] != 1 or isinstance(flat[0, 0], list | np.ndarray):
             shape = f"shape {array.shape}" if flat.shape[1] != 1 else "lists"
             raise InputError(
-                f"the label output {kinds['label']!r} has {shape}, not one label a row",
-                remedy="where a row may have several labels, say multilabel: true",
+                f"the label output {kinds['label']!r} has {shape}, not one label per row",
+                remedy="if a row may have several labels, set multilabel: true",
             )
         predicted = class_indices(flat[:, 0], labels, f"the label output {kinds['label']!r}")
     elif probabilities is not None:
         predicted = probabilities.argmax(axis=1).astype(np.int64)
     else:
         raise InputError(
-            f"the outputs {', '.join(kinds)} hold nothing that can be judged",
+            f"the outputs {', '.join(kinds)} can't be judged",
             choices=("logits", "probabilities", "label", "value", "text", "boxes", "mask", "embedding"),
         )
     return Mapped(len(predicted), probabilities=probabilities, predicted=predicted)
@@ -323,7 +323,7 @@ def _probabilities(
         raise InputError(
             f"the probabilities {name!r} sum to {sums[row]:.6g} in row {first_row + row} (counted from 0), not to 1 "
             f"({int(off.sum())} such rows in this batch)",
-            remedy="if it gives scores before softmax, say outputs: {logits: ...}; if a row may have several classes, "
-            "multilabel: true",
+            remedy="if these are scores before softmax, write outputs: {logits: ...}; if a row may have several "
+            "classes, multilabel: true",
         )
     return np.asarray(scores / sums[:, None])

@@ -78,11 +78,11 @@ def true_masks(table: pa.Table, label: str, like: Mask, width: int, access: Acce
     if values.dtype == object:
         values = _stacked([_of_cell(value, what, row, access) for row, value in enumerate(values)], what)
     if values.dtype.kind not in "biuf":
-        raise InputError(f"{what} holds {column(table, label).type} and the model gives masks")
+        raise InputError(f"{what} holds {column(table, label).type} but the model gives masks")
     values = _shaped(values, like.shape, what)
     labels = np.where(np.isnan(values), NOT_JUDGED, values) if values.dtype.kind == "f" else values
     if labels.dtype.kind == "f" and (labels != np.floor(labels)).any():
-        raise InputError(f"{what} holds numbers that are no class index")
+        raise InputError(f"{what} holds numbers that are not class indices")
     codes = labels.astype(np.int64)
     if width <= VOID:
         codes[codes == VOID] = NOT_JUDGED
@@ -94,7 +94,7 @@ def _argmax(scores: NDArray[Any], what: str, width: int, first_row: int) -> Mask
     channels = scores.shape[1]
     if channels != width and not (channels == 1 and width == 2):
         raise InputError(
-            f"{what} has {channels} channels and there are {width} classes",
+            f"{what} has {channels} channels, but there are {width} classes",
             remedy="make `classes` the label of each channel",
         )
     bad = ~np.isfinite(scores).all(axis=(1, 2, 3))
@@ -112,7 +112,7 @@ def _shaped(values: NDArray[Any], shape: tuple[int, ...], what: str) -> NDArray[
         theirs = " x ".join(str(size) for size in values.shape[1:])
         raise InputError(
             f"{what} has masks of {theirs} and the model gives {shape[1]} x {shape[2]} pixels (height x width)",
-            remedy="make them of the model's size in the dataset, one class index a pixel",
+            remedy="give them the model's size in the dataset, with one class index per pixel",
         )
     return values
 
@@ -136,7 +136,9 @@ def _decoded(data: bytes, where: str) -> NDArray[Any]:
     try:
         from PIL import Image
     except ImportError as error:
-        raise InputError("masks that are pictures need pillow", remedy="pip install 'evalspec-gate[images]'") from error
+        raise InputError(
+            "reading masks from pictures needs pillow", remedy="pip install 'evalspec-gate[images]'"
+        ) from error
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -147,9 +149,9 @@ def _decoded(data: bytes, where: str) -> NDArray[Any]:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise InputError(f"{where}: the picture is too large to be read: {error}") from error
     except (OSError, ValueError, SyntaxError, EOFError) as error:
-        raise InputError(f"{where}: the picture can't be read: it is truncated, damaged or no image") from error
+        raise InputError(f"{where}: the picture can't be read: it is truncated, damaged or not an image") from error
     if mode not in INDEXED:
-        raise InputError(f"{where}: the picture is in colour ({mode})", remedy="a mask has one class index a pixel")
+        raise InputError(f"{where}: the picture is in colour ({mode})", remedy="a mask has one class index per pixel")
     return pixels
 
 
@@ -157,7 +159,7 @@ def _stacked(masks: list[NDArray[Any]], what: str) -> NDArray[Any]:
     sizes = {mask.shape for mask in masks}
     if len(sizes) > 1:
         shown = " and ".join(" x ".join(map(str, size)) for size in sorted(sizes)[:2])
-        raise InputError(f"{what} has masks of several sizes: {shown}", remedy="make them of one size in the dataset")
+        raise InputError(f"{what} has masks of several sizes: {shown}", remedy="give them one size in the dataset")
     return np.stack(masks)
 
 

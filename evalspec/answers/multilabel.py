@@ -79,7 +79,7 @@ def true_members(table: pa.Table, label: str, classes: Sequence[str]) -> Members
 def _members(counts: NDArray[np.int64], values: NDArray[Any], labels: Sequence[str], what: str) -> Members:
     members = np.zeros((len(counts), len(labels)), dtype=np.bool_)
     if values.ndim != 1:
-        raise InputError(f"{what} holds lists of shape {list(values.shape[1:])} a row, not lists of labels")
+        raise InputError(f"{what} holds lists of shape {list(values.shape[1:])} per row, not lists of labels")
     if len(values):
         members[np.repeat(np.arange(len(counts)), counts), class_indices(values, labels, what)] = True
     return members

@@ -52,9 +52,9 @@ def shares(scores: NDArray[np.float64], name: str, first_row: int) -> NDArray[np
         row = int(np.argmax(outside))
         worst = scores[row][np.argmax(np.abs(scores[row] - 0.5))]
         raise InputError(
-            f"the output {name!r} is no probability in row {first_row + row} (counted from 0): {worst:.6g} is not "
+            f"the output {name!r} is not a probability in row {first_row + row} (counted from 0): {worst:.6g} is not "
             "within 0..1",
-            remedy="if it gives scores before softmax, say outputs: {logits: ...}",
+            remedy="if these are scores before softmax, write outputs: {logits: ...}",
         )
     return np.clip(scores, 0.0, 1.0)
 
@@ -68,7 +68,7 @@ def one_column(array: NDArray[Any], kind: str, first_row: int) -> NDArray[np.flo
     array = np.asarray(array)
     flat = array.reshape(len(array), -1)
     if flat.shape[1] != 1:
-        raise InputError(f"the output for {kind!r} has shape {shape_text(array)}, not one value a row")
+        raise InputError(f"the output for {kind!r} has shape {shape_text(array)}, not one value per row")
     return finite(flat[:, 0], kind, first_row)
 
 
@@ -85,7 +85,7 @@ def finite(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.float64
     if bad.any():
         raise InputError(
             f"the output {name!r} is NaN or infinite in row {first_row + int(np.argmax(bad))} (counted from 0) and in "
-            f"{int(bad.sum()) - 1} others of this batch"
+            f"{int(bad.sum()) - 1} other rows of this batch"
         )
     return numbers
 

@@ -46,7 +46,7 @@ def flattened(array: NDArray[Any], what: str, first_row: int = 0) -> tuple[Count
     counts = np.array([len(piece) for piece in pieces], dtype=np.int64)
     filled = [piece for piece in pieces if len(piece)]
     if len({piece.shape[1:] for piece in filled}) > 1:
-        raise InputError(f"{what} holds things of several shapes")
+        raise InputError(f"{what} holds values of several shapes")
     return counts, np.concatenate(filled) if filled else np.empty(0)
 
 
@@ -85,7 +85,7 @@ def unlisted(values: pa.ChunkedArray, what: str) -> tuple[Counts, pa.ChunkedArra
     if values.null_count:
         row = int(np.argmax(np.asarray(values.is_null())))
         raise InputError(
-            f"{what} has no list in row {row} (counted from 0)", remedy="an empty list says that there is none"
+            f"{what} has no list in row {row} (counted from 0)", remedy="write an empty list for a row without any"
         )
     counts = np.asarray(pc.list_value_length(values), dtype=np.int64)
     flat = pa.chunked_array([chunk.flatten() for chunk in values.chunks], type=kind.value_type)

@@ -45,7 +45,7 @@ def _in_time(row: int) -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise InputError(
             f"the pattern takes more than {LONGEST_S:g} s on the text of row {row} (counted from 0)",
-            remedy="write it with fewer repeats (*, +), and begin it with what stands right before the answer",
+            remedy="write it with fewer repeats (*, +), and begin it with what comes right before the answer",
         )
 
     before = signal.signal(signal.SIGALRM, stop)

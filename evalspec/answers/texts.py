@@ -31,7 +31,7 @@ def said_texts(array: NDArray[Any], name: str, first_row: int) -> Texts:
     """
     flat = array.reshape(len(array), -1)
     if flat.shape[1] != 1:
-        raise InputError(f"the text output {name!r} has shape {list(array.shape)}, not one text a row")
+        raise InputError(f"the text output {name!r} has shape {list(array.shape)}, not one text per row")
     if array.dtype.kind not in "OUST":
         raise InputError(f"the output {name!r} holds {array.dtype}, not text")
     texts = np.empty(len(array), dtype=object)
@@ -81,19 +81,21 @@ def said_tokens(array: NDArray[Any], name: str, first_row: int) -> NDArray[np.in
             return None
         flat = flat.astype(np.int64)
     if flat.dtype.kind not in "iuf":
-        raise InputError(f"{what} holds {flat.dtype}, not how many tokens each text has")
+        raise InputError(f"{what} holds {flat.dtype}, not a number of tokens for each text")
     numbers = flat.astype(np.float64)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < MOST_TOKENS))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(f"{what} is {numbers[row]:g} in row {first_row + row} (counted from 0), not a count from 0 on")
+        raise InputError(
+            f"{what} is {numbers[row]:g} in row {first_row + row} (counted from 0), not a count of 0 or more"
+        )
     return numbers.astype(np.int64)
 
 
 def _one_a_row(array: NDArray[Any], what: str) -> NDArray[Any]:
     flat = array.reshape(len(array), -1)
     if flat.shape[1] != 1:
-        raise InputError(f"{what} has shape {list(array.shape)}, not one value a row")
+        raise InputError(f"{what} has shape {list(array.shape)}, not one value per row")
     return flat[:, 0]
 
 
@@ -102,9 +104,11 @@ def _text(value: Any, what: str, row: int) -> str:
         try:
             value = value.decode()
         except UnicodeDecodeError as error:
-            raise InputError(f"{what} is no UTF-8 in row {row} (counted from 0)") from error
+            raise InputError(f"{what} is not UTF-8 in row {row} (counted from 0)") from error
     if value is None:
-        raise InputError(f"{what} has no text in row {row} (counted from 0)", remedy="an empty answer is an empty text")
+        raise InputError(
+            f"{what} has no text in row {row} (counted from 0)", remedy="write an empty text for an empty answer"
+        )
     if not isinstance(value, str):
         raise InputError(f"{what} holds {type(value).__name__} in row {row} (counted from 0), not text")
     return value
@@ -129,7 +133,7 @@ def true_texts(table: pa.Table, label: str) -> Texts:
         inner = inner.value_type
     if not (types.is_string(inner) or types.is_large_string(inner) or types.is_string_view(inner)):
         raise InputError(
-            f"{what} holds {kind} and the model gives text", remedy="label: a column of texts, or of lists of texts"
+            f"{what} holds {kind} but the model gives text", remedy="label: a column of texts, or of lists of texts"
         )
     texts = np.empty(len(values), dtype=object)
     for row, value in enumerate(values.to_pylist()):

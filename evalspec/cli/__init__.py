@@ -35,7 +35,7 @@ def _open_streams() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """``app``, with all commands: imported when it is asked for."""
+    """``app``, with all commands: imported when it is needed."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from evalspec.cli._app import app

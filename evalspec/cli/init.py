@@ -81,7 +81,7 @@ def _template(given: list[str], only: list[str], profile: str | None, force: boo
 
     folder = given[0] if given else "."
     if only or "://" in folder or Path(folder).is_file():
-        what = f"{only[0]} is about a model and its rows" if only else f"{folder!r} is no folder"
+        what = f"{only[0]} is about a model and its rows" if only else f"{folder!r} is not a folder"
         raise SpecError(Problem(what, remedy="name both: evalspec init MODEL TEST [TRAIN]"))
     spec, schema, left = start(Path(folder), force=force, profile=profile)
     if as_json:

@@ -182,7 +182,7 @@ def _run_one(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Run one spec and print what came of it; its exit code is noted before anything else can go wrong."""
+    """Run one spec and print the outcome of it; its exit code is noted before anything else can go wrong."""
     from evalspec.records.outputs import say, verdict_of, write_reports
     from evalspec.running.runner import run
 

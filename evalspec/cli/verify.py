@@ -29,7 +29,7 @@ def command(
     allow_outside: AllowOutside = False,
     as_json: Json = False,
 ) -> None:
-    """Make a run again from its raw evidence, hold record and pages against it and the journal; say what differs."""
+    """Recompute a run from its raw evidence, compare record and pages with it and the journal; report differences."""
     from evalspec.records.verify import verify
     from evalspec.running.folders import folder_of
 

@@ -43,8 +43,8 @@ class Estimate(ABC):
     - ``exact``: it is decided by itself, not by bounds; ``in_this_run``: it is about one run, not about a file.
     - ``reason``: why there is no upper bound; ``by_processes``: processes were held to it, since queries don't count.
     - ``notes``: sentences for the reader.
-    - ``parts``: where it is over several (the worst slice, the share of drifted columns), each by name; each is held
-      against ``part_threshold``, or where that is None against the requirement's own threshold.
+    - ``parts``: where it is over several (the worst slice, the share of drifted columns), each by name; each is
+      compared with ``part_threshold``, or where that is None against the requirement's own threshold.
     """
 
     __slots__ = ()

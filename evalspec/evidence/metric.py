@@ -29,18 +29,19 @@ class Metric:
     """A declared metric, known to validation without running anything.
 
     Args:
-        name: As it stands in a requirement (``latency_p99``).
+        name: As written in a requirement (``latency_p99``).
         unit: Unit of its values in records and reports, a key of ``evalspec.evidence.units.UNITS``;
             ``label`` stands for the unit of the dataset's label.
         better: The direction that is better; an operator that points the other way is a spec error.
         summary: One line: what it is.
-        parts: What it can be asked of (``class``, ``slice``, ``column``, ``batch``, ``k``), or None.
+        parts: What its parts are (``class``, ``slice``, ``column``, ``batch``, ``k``), or None.
         interval: How its interval is made; empty for an exact fact.
         exact: Counted over the whole file or a fact of this run: no interval, may stand with ``==``.
         whole: It also has a value without a part, although it has parts (``throughput``: the best batch).
         least: The smallest value that it can have, in its unit; None: what the unit tells (a fraction is 0 at least).
         most: The largest, likewise.
-        edge_shown: A sample can show that it is 0, although it is no exact fact: of each of its parts it shows enough.
+        edge_shown: A sample can show that it is 0, although it is not an exact fact: of each of its parts it shows
+            enough.
         shows: What it shows to a reader who does not know the check, beside what all metrics of the check show.
         headline: Of a metric that stands for how good answers are: its rank; of those measured the lowest is quoted.
         instead: Of a mean that hides the tail, and so can't block: metrics that may block in its place.
@@ -48,7 +49,7 @@ class Metric:
             of a harmonic mean of two shares (F1), or of a calibration error.
         extreme: Of several parts it is the worst one, or the gap between two, so that no single n tells its error.
         neutral: Of a metric that compares with a baseline by itself: its value where neither model is better.
-        label: Plain name for people who don't know it, as it stands in a sentence; empty: the name says it.
+        label: Plain name for people who don't know it, as used in a sentence; empty: the name says it.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Metric:
 
     @property
     def plain(self) -> str:
-        """Plain name, as it stands in a sentence."""
+        """Plain name, as used in a sentence."""
         return self.label or self.name.replace("_", " ")
 
     @property

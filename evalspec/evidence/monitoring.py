@@ -34,7 +34,7 @@ class Expected(Frozen):
     upper: float | None
     confidence: float | None = Field(description="Of each bound; None: counted, without an interval.")
     n: int
-    needs: str = Field(description="The requirement as it stands in the spec.")
+    needs: str = Field(description="The requirement as written in the spec.")
     op: str
     threshold: float
     status: str

@@ -24,7 +24,7 @@ class Waiver(Frozen):
 
 
 class Claim(Frozen):
-    """Claim that somebody makes of the model; shown beside what was measured, never used as evidence."""
+    """Claim that somebody makes about the model; shown beside what was measured, never used as evidence."""
 
     metric: str
     value: str

@@ -81,7 +81,7 @@ class DatasetRecord(Frozen):
     cluster: str | None = None
     in_memory: bool = Field(False, description="A program handed its rows over in memory.")
     path: str | None = None
-    where: str | None = Field(None, description="Only rows for which this holds were used.")
+    where: str | None = Field(None, description="Only rows that meet this condition were used.")
     rows_read: int | None = Field(None, description="Rows before `where`.")
     origin: dict[str, str] = Field(default_factory=dict)
     hub: Benchmark | None = Field(None, description="The benchmark of the hub that these rows are.")
@@ -136,7 +136,7 @@ class AskedOtherwise(Frozen):
     of: str = Field(description="A requirement, a check, a field of it, `waiver of ...`, `policy.confidence`.")
     before: str = Field(description="As it was; empty: it was not there.")
     after: str = Field(description="As it is; empty: it is no longer there.")
-    direction: Direction = Field(description="`changed` where it can't be told whether less is asked.")
+    direction: Direction = Field(description="`changed` where it is unknown whether less is required.")
 
 
 class PreviousRun(Frozen):
@@ -230,7 +230,7 @@ class Record(Frozen):
     policy: Policy
     waivers: tuple[Waiver, ...] = ()
     profile: Profile | None = Field(None, description="What the spec's profile asks for, and what answers it.")
-    without: tuple[Without, ...] = Field((), description="Items of the profile that are set aside on purpose.")
+    without: tuple[Without, ...] = Field((), description="Items of the profile that are deliberately set aside.")
     claims: tuple[Claim, ...] = ()
     rollback: tuple[Rollback, ...] = ()
     subject: str | None = Field(None, description="Digest of the candidate; None: not shown.")

@@ -22,7 +22,7 @@ class RemoveRows(KnownRemedy):
     dataset: str
     rows: tuple[int, ...] = Field(description="Numbers of the first of them, from 0.")
     total: int
-    also_in: tuple[str, ...] = Field((), description="Datasets that they stand in too.")
+    also_in: tuple[str, ...] = Field((), description="Other datasets that contain them.")
     score: str = Field("", description="Metric of the model's answers to the rows that are left; empty: none is known.")
     score_left: float | None = Field(None, description="Its value on them, in the metric's unit.")
     score_unit: str = ""
@@ -30,7 +30,7 @@ class RemoveRows(KnownRemedy):
 
 
 class CorrectLabels(KnownRemedy):
-    """Rows whose label is to be looked at, the most suspect first."""
+    """Rows whose label needs a check, the most suspect first."""
 
     remedy: Literal["correct labels"] = "correct labels"
     dataset: str

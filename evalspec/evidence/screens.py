@@ -38,7 +38,7 @@ class RowTrial(Frozen):
 class Screening(Frozen):
     """Screens of a run: which of them looked, and what they suspect."""
 
-    level: float = Field(LEVEL, description="Family-wise, by Holm, over all that was asked of samples.")
+    level: float = Field(LEVEL, description="Family-wise, by Holm, over all requirements on samples.")
     questions: int = Field(0, description="p-values that were computed, the large ones too.")
     looked: tuple[str, ...] = Field((), description="Screens that looked.")
     blind: dict[str, str] = Field(default_factory=dict, description="Screen that could not look: why.")

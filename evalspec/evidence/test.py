@@ -58,7 +58,7 @@ class Test(Frozen):
     threshold: float
     unit: str
     metric_unit: str = Field("", description="Unit of `candidate` and `baseline`: the metric's own.")
-    written_unit: str = Field("", description="Unit that the requirement is written in, where it is another one.")
+    written_unit: str = Field("", description="Unit that the requirement is written in, if different.")
     against: str | None = None
     value: float | None = None
     candidate: float | None = None

@@ -19,7 +19,7 @@ class Decision(Frozen):
 
     name: str
     status: Status
-    blocking: bool = Field(description="It stands in `require` and is not waived.")
+    blocking: bool = Field(description="It is in `require` and is not waived.")
     sentence: str = Field(description="One sentence for people: value, n, bound, what it needs.")
     looks_violated: bool = Field(False, description="Violated before Holm, not after: blocks under every policy.")
     waived: bool = False

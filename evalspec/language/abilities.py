@@ -358,6 +358,6 @@ class Recoverable(Protocol):
 
         Raises:
             InputError: It can't be started.
-            InvalidError: The client did not say of each query that was due what came of it.
+            InvalidError: The client did not say of each query that was due the outcome of it.
         """
         ...

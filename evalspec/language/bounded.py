@@ -57,7 +57,7 @@ def read_bounded(path: Path, shown: str, most: int = MOST_BYTES) -> bytes:
     with path.open("rb") as stream:
         content = stream.read(most + 1)
     if len(content) > most:
-        raise InputError(f"{shown} is larger than {most // 2**20:,} MiB, which is more than is read of it")
+        raise InputError(f"{shown} is larger than {most // 2**20:,} MiB, more than evalspec reads")
     return content
 
 

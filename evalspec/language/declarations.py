@@ -26,7 +26,7 @@ class Circumstance:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A field that lists parts: with another list a part that stands in both is still the same."""
+    """A field that lists parts: with another list a part that is in both is still the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Rows:
     """A field that names one dataset or several.
 
     Args:
-        role: What the rows are to the check. ``judged``: it is about them; ``beside``: it holds them against others,
+        role: What the rows are to the check. ``judged``: it is about them; ``beside``: it compares them with others,
             and one of these is what the model is judged on; ``trained``: the model has seen them.
     """
 

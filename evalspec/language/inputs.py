@@ -304,7 +304,7 @@ class Schedule:
         kind: ``single_stream``: one query after the other; ``multi_stream``: one item of each of ``batch`` streams at
             a time, together; ``offline``: batches back to back, until time and count; ``open_loop``: queries at the
             times in ``arrivals_ns``, whether or not the ones before have ended.
-        queries: Queries in each fresh process (for ``offline``: at the least).
+        queries: Queries in each fresh process (for ``offline``: the minimum).
         processes: Fresh processes (for a comparison: pairs of them).
         batch: Items per query.
         warmup_queries: At least so many queries before measuring.
@@ -317,12 +317,12 @@ class Schedule:
         items: ``open_loop``: shape (queries,), row of each query; None: the seeded order.
         interval_ns: ``multi_stream``: a query each so many ns, whether or not the one before has ended; None: one
             after the other.
-        max_batch: ``open_loop`` in process: so many waiting queries are served together at the most.
+        max_batch: ``open_loop`` in process: so many waiting queries are served together at most.
         queue_delay_s: And a query waits at most so long for others to join it.
         timeout_s: A query that takes longer has failed.
         clients: Client processes that drive a server.
         connections: Connections of each client to a server. ``offline``: so many requests to it are always under way.
-        repeats: Each item is asked for so many times in a row (1; 2 in an audit for caching: block 0 first, 1 again).
+        repeats: Each item is sent so many times in a row (1; 2 in an audit for caching: block 0 first, 1 again).
         telemetry_s: Read the machine's counters each so many seconds meanwhile; None: don't.
         background: Work that runs beside it: ``cpu``, ``memory``, ``gpu``; None: nothing.
         background_workers: Processes of it.

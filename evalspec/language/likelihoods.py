@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of a text in which a model is asked for the likelihood of tokens.
+    """Windows of a text in which a model scores the likelihood of tokens.
 
     Args:
         context: Tokens that the model sees at most; a window without overlap scores as many.

@@ -98,8 +98,11 @@ class Access:
         """
         path = None if self.memory is None or Path(name).name != name else self.memory / name
         if path is None or not path.is_file():
-            remedy = "hand it over: evalspec.run(spec, models={...}, datasets={...}), or name a file and its kind"
-            raise InputError("kind memory is what a program hands over, and none did", remedy=remedy)
+            remedy = "pass it: evalspec.run(spec, models={...}, datasets={...}), or name a file and its kind"
+            raise InputError(
+                "`kind: memory` is for objects that a program passes to evalspec.run, and none were passed",
+                remedy=remedy,
+            )
         return path
 
     def path(self, relative: str) -> Path:
@@ -118,9 +121,9 @@ class Access:
             raise InputError(f"{_shortened(relative)} can't be looked up: {reason}") from error
         if not self.allow_outside and not path.is_relative_to(self.folder.resolve()):
             message = f"{relative!r} lies outside the spec's folder"
-            raise InputError(message, remedy="pass --allow-outside if it is meant")
+            raise InputError(message, remedy="pass --allow-outside if this is intended")
         if other is not None:
-            raise InputError(f"{relative!r} is no file: it is {other}", remedy="name a regular file or a folder")
+            raise InputError(f"{relative!r} is not a file: it is {other}", remedy="name a regular file or a folder")
         if not there:
             message = f"there is no file or folder {relative!r} in {self.folder}"
             raise InputError(message, code=ProblemCode.NO_FILE)
@@ -205,7 +208,7 @@ class Model(Part):
 
     kind: str
     precision: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "mixed"] | None = Field(
-        None, description="What the maker says it computes in; compared with what is observed."
+        None, description="Precision the maker declares; compared with what is observed."
     )
     quantization: dict[str, str] = Field(
         default_factory=dict, description="How it was quantized: method, calibration (a dataset's name)."
@@ -213,30 +216,30 @@ class Model(Part):
     device: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = Field(
         "cpu", description="cpu or cuda:0."
     )
-    batch: int = Field(32, ge=1, description="What quality is computed at.")
+    batch: int = Field(32, ge=1, description="Batch size at which quality is computed.")
     preprocess: tuple[Any, ...] = Field(
         (), description="Stages between dataset columns and the model's inputs, in order."
     )
     inputs: dict[str, str | tuple[str, ...]] = Field(
-        default_factory=dict, description="The model's tensor: a column, or columns stacked in this order."
+        default_factory=dict, description="Tensor of the model: a column, or columns stacked in this order."
     )
     outputs: dict[OutputName, str | int] = Field(
-        default_factory=dict, description="What it is: what the model calls it."
+        default_factory=dict, description="What the output is: its name in the model."
     )
     classes: str | tuple[str | int | bool | float, ...] | None = Field(
         None, description="Label of each output index: a list, or a text file with one a line."
     )
     multilabel: bool = Field(
         False,
-        description="A row may have any number of classes: logits become probabilities by sigmoid, each by itself.",
+        description="A row may have any number of classes: each logit becomes a probability by a sigmoid of its own.",
     )
     trained_until: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")] | None = Field(
-        None, description="Last day of what it learned from, as its maker says: 2026-01-31."
+        None, description="Last day of its training data, as its maker declares it: 2026-01-31."
     )
     artifact: str | None = Field(
         None,
-        description="What stands for the subject where the model itself is no file here: a path, or sha256:... as "
-        "stated. Of a model that is read here it can only be what is read.",
+        description="What identifies the subject where the model itself is not a local file: a path, or a declared "
+        "sha256:.... For a model that is a local file, it must match that file.",
     )
 
     @field_validator("trained_until")
@@ -246,7 +249,7 @@ class Model(Part):
             try:
                 date.fromisoformat(value)
             except ValueError as error:
-                raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-01-31")) from error
+                raise custom_error(Problem(f"{value!r} is not a day", remedy="write such as 2026-01-31")) from error
         return value
 
     @property
@@ -260,7 +263,7 @@ class Model(Part):
 
     @property
     def sampled(self) -> bool:
-        """Its answers are drawn at random, so that the same row is answered otherwise each time."""
+        """Its answers are drawn at random, so that the answer to the same row differs each time."""
         return False
 
     def unsampled(self) -> Model:
@@ -398,7 +401,7 @@ class Model(Part):
         return None
 
     def kept_facts(self, access: Access) -> Mapping[str, Cell]:
-        """Facts about what was asked for the kept answers: digests of its prompt and chat template; empty: none.
+        """Facts about the requests for the kept answers: digests of its prompt and chat template; empty: none.
 
         Raises:
             InputError: What was kept can't be read.
@@ -435,18 +438,18 @@ class Dataset(Part):
     """Memory holds `BATCH_ROWS` of its rows, so that they can be handed on so many at a time, whatever else is read."""
 
     kind: str
-    label: str | None = Field(None, description="Column with the truth.")
+    label: str | None = Field(None, description="Column with the true label.")
     label_unit: str | None = Field(None, description="Unit of a regression label: `min` makes `mae <= 3 min`.")
     key: str | None = Field(None, description="Column that names a row; joins predictions made elsewhere.")
     cluster: str | None = Field(
-        None, description="Column of what rows share (patient, session): rows of one cluster are not independent."
+        None, description="Column with what rows share (patient, session): rows of one cluster are not independent."
     )
-    where: str | None = Field(None, description="Only rows for which this holds: `lux < 100 and site == 'lab'`.")
+    where: str | None = Field(None, description="Only rows that meet this condition: `lux < 100 and site == 'lab'`.")
     origin: dict[str, str] = Field(
         default_factory=dict, description="Where and when it was collected: site, collected, device."
     )
     hub: Benchmark | None = Field(
-        None, description="The benchmark of the hub that these rows are, for a model card: {id, task, metric}."
+        None, description="The hub benchmark that these rows are, for a model card: {id, task, metric}."
     )
 
     @field_validator("where")
@@ -631,17 +634,17 @@ class Check(Part):
     """What all of its metrics show to those who read its record and do not know it."""
 
     check: str
-    id: Name | None = Field(None, description="Names the check where two of a kind stand in a spec; default: its kind.")
-    model: ModelName = Field("candidate", description="The model it is about.")
+    id: Name | None = Field(None, description="Name of the check where a spec has two of a kind; default: its kind.")
+    model: ModelName = Field("candidate", description="The model to check.")
     require: tuple[Sentence, ...] = Field((), description="What must hold; blocks.")
     warn: tuple[Sentence, ...] = Field((), description="What should hold; never blocks.")
     slo: Sentence | None = Field(
         None, description="A service level objective: a blocking requirement at a tail percentile."
     )
     sla: Sentence | None = Field(
-        None, description="What was promised to others: looser than the SLO, reported as headroom."
+        None, description="What was promised to customers: looser than the SLO, reported as headroom."
     )
-    report_only: bool = Field(False, description="Measure and show; decide nothing.")
+    report_only: bool = Field(False, description="Measure and report; decide nothing.")
     why: str | None = Field(None, description="Printed with a failure.")
     owner: str | None = Field(None, description="Printed with a failure.")
 
@@ -657,14 +660,14 @@ class Check(Part):
     def _no_model(cls, value: Any) -> Any:
         if not cls.uses_model:
             kind = cls.model_fields["check"].default
-            raise custom_error(Problem(f"{kind} looks at data only, so it has no model", remedy="take `model:` out"))
+            raise custom_error(Problem(f"{kind} checks data only, so it has no model", remedy="remove `model:`"))
         return value
 
     @field_validator("require", "warn", mode="before")
     @classmethod
     def _read_list(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, str):
-            raise custom_error(Problem(f"{value!r} stands alone", remedy=f"write a list: [{value}]"))
+            raise custom_error(Problem(f"{value!r} is not a list", remedy=f"write a list: [{value}]"))
         if not isinstance(value, list | tuple):
             return value
         return tuple(cls.read_sentence(one, blocking=info.field_name == "require") for one in value)
@@ -766,7 +769,7 @@ class Check(Part):
         return tuple(need for need in self.needs() if isinstance(need, NeedTiming))
 
     def inspects(self) -> tuple[NeedRows, ...]:
-        """Rows whose contents say what will be measured, such as a trace: they are looked at before anything is.
+        """Rows whose contents say what will be measured, such as a trace: they are read before anything is measured.
 
         Of those without columns only the number counts.
         """
@@ -832,7 +835,7 @@ class Check(Part):
         return ()
 
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
-        """Requirements that hold two models against each other token by token, each with the other model."""
+        """Requirements that compare two models token by token, each with the other model."""
         return ()
 
     @property
@@ -876,7 +879,7 @@ class Check(Part):
 
     @classmethod
     def room(cls, name: str) -> ModuleType:
-        """A module of the check's own package, imported when it is asked for.
+        """A module of the check's own package, imported when it is needed.
 
         Args:
             name: Such as ``measure``.

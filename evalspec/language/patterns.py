@@ -39,15 +39,16 @@ def pattern_problem(pattern: str, groups: int | None) -> Problem | None:
     try:
         compiled, parsed = re.compile(pattern), _parsed(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        return Problem(f"{pattern!r} is no regular expression: {error}")
+        return Problem(f"{pattern!r} is not a regular expression: {error}")
     refused = next(_refused(parsed, repeated=False), None)
     if refused is not None:
         return Problem(
-            f"the pattern {pattern!r} {refused}", remedy="write it without: such patterns can take for ever on a text"
+            f"the pattern {pattern!r} {refused}",
+            remedy="write it without: such a pattern can take for ever on some texts",
         )
     if groups is not None and compiled.groups != groups:
         message = f"the pattern {pattern!r} has {compiled.groups} groups and needs {groups}"
-        return Problem(message, remedy="put ( ) around what is looked for, and (?: ) around everything else")
+        return Problem(message, remedy="put ( ) around what is searched for, and (?: ) around everything else")
     return None
 
 
@@ -71,11 +72,11 @@ def _refused(items: Any, *, repeated: bool) -> Iterator[str]:
         elif name in _REPEATS:
             least, most, inside = argument
             if repeated and least != most:
-                yield "has a repeat inside of a repeat"
+                yield "has a repeat inside a repeat"
             yield from _refused(inside, repeated=repeated or int(most) > 1)
         elif name == "BRANCH":
             if repeated:
-                yield "has alternatives inside of a repeat"
+                yield "has alternatives inside a repeat"
             for branch in argument[1]:
                 yield from _refused(branch, repeated=repeated)
         elif name == "SUBPATTERN":

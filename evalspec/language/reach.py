@@ -36,7 +36,7 @@ def check_reach(sentence: Sentence, metric: Metric, unit: str, threshold: float)
         low = threshold < bottom
         side = _beyond(unit, bottom if low else top, low=low)
         raise SpecError(
-            Problem(f"{sentence.right} is {side}, where {metric.name} never is", remedy="correct the number")
+            Problem(f"{sentence.right} is {side}, which {metric.name} never reaches", remedy="correct the number")
         )
     if sentence.op == "==" and kind in ("rows", "count") and not threshold.is_integer():
         raise SpecError(Problem(f"{sentence.text!r} can never pass: {metric.name} is a whole number"))
@@ -68,7 +68,7 @@ def check_difference(sentence: Sentence, metric: Metric, offset: float, factor: 
     """
     upward = sentence.op in _UPWARD
     least, most = -100.0 * factor, 100.0
-    reason = f"{metric.name} lies within 0..1"
+    reason = f"{metric.name} is between 0 and 1"
     if offset <= least if upward else offset >= most:
         raise never_fails(sentence.text, reason, "more" if upward else "less")
     if offset >= most if upward else offset <= least:
@@ -112,7 +112,7 @@ def never_fails(sentence: str, reason: str, instead: str) -> SpecError:
         reason: Why.
         instead: What to require: ``more``, ``less``.
     """
-    remedy = f"require {instead}, or take the sentence out"
+    remedy = f"require {instead}, or remove the sentence"
     return SpecError(Problem(f"{sentence!r} can never fail: {reason}", remedy=remedy))
 
 

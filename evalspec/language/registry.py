@@ -175,7 +175,7 @@ def _add_plugins(
         if taken is not None and (taken.module, taken.distribution) != (new.module, new.distribution):
             raise SpecError(
                 Problem(
-                    f"the {_WORDS[group]} {entry.name!r} of {distribution} is already taken by {taken.distribution}",
+                    f"the {_WORDS[group]} {entry.name!r} of {distribution} is already defined by {taken.distribution}",
                     remedy="uninstall one of the two",
                 )
             )
@@ -200,11 +200,13 @@ def _check_methods(found: KindEntry, part: type[Part], base: type[Part]) -> None
     if issubclass(part, Check) and part.run is Check.run and not _measures(part):
         lacking.append("run")
     if lacking:
-        raise _broken(found, f"its class {part.__name__} has no method {lacking[0]}(), which every {_SORTS[base]} has")
+        raise _broken(
+            found, f"its class {part.__name__} has no method {lacking[0]}(), which every {_SORTS[base]} needs"
+        )
     if issubclass(part, Check) and not all(isinstance(one, Metric) for one in part.metrics):
-        raise _broken(found, f"{part.__name__}.metrics holds something else than a Metric")
+        raise _broken(found, f"{part.__name__}.metrics holds something other than a Metric")
     if issubclass(part, Check) and not part.metrics:
-        raise _broken(found, f"{part.__name__}.metrics is empty, so that no requirement can name one")
+        raise _broken(found, f"{part.__name__}.metrics is empty, so no requirement can name a metric")
 
 
 def _measures(part: type[Check]) -> bool:
@@ -232,7 +234,7 @@ def _only_class(found: KindEntry, module: ModuleType, base: type[P]) -> type[P]:
     if found.attribute is not None:
         named = getattr(module, found.attribute, None)
         if not (isinstance(named, type) and issubclass(named, base)):
-            raise _broken(found, f"{found.attribute} is no {base.__name__}")
+            raise _broken(found, f"{found.attribute} is not a {base.__name__}")
         return named
     classes = [
         value
@@ -243,5 +245,5 @@ def _only_class(found: KindEntry, module: ModuleType, base: type[P]) -> type[P]:
         and not name.startswith("_")
     ]
     if len(classes) != 1:
-        raise _broken(found, f"it must hold one public {base.__name__}, and holds {len(classes)}")
+        raise _broken(found, f"it must define one public {base.__name__}, and holds {len(classes)}")
     return classes[0]

@@ -32,16 +32,16 @@ class Requirement:
     Args:
         sentence: As written, white space folded.
         metric: Name of the metric.
-        part: What it is asked of, or None.
+        part: Its part, or None.
         op: The operator.
-        threshold: What the value (or the difference, or the ratio) is held against, in ``unit``.
+        threshold: What the value (or the difference, or the ratio) is compared with, in ``unit``.
             Against a model: the offset in ``unit``, 0 where only a factor stands.
         unit: Unit of the threshold: the metric's own (``label`` replaced by the dataset's label unit where it has
             one); ``pp`` for differences of fractions; ``x`` for pure ratios (``<= 1.2x baseline``).
         model: The model named on the right, or None.
-        factor: K of ``Kx``; 1 where none stands.
-        has_offset: ``+|- VALUE`` stands in the sentence (so ``>= baseline`` is an offset of 0 as well).
-        written_unit: Unit that stands in the sentence, where it is another than ``unit``; empty: it is not.
+        factor: K of ``Kx``; 1 where there is none.
+        has_offset: ``+|- VALUE`` is in the sentence (so ``>= baseline`` is an offset of 0 as well).
+        written_unit: Unit that is in the sentence, where it differs from ``unit``; empty: it is not.
     """
 
     sentence: str
@@ -131,14 +131,14 @@ def _no_sentence(text: str) -> Problem:
     """Problem of a text that is no sentence."""
     tight = _TIGHT.fullmatch(text)
     if tight is None or (f" {tight['op']} " in text and tight["op"] in OPERATORS and "[" not in tight["left"]):
-        return Problem(f"{text!r} is no requirement", remedy=_GRAMMAR)
+        return Problem(f"{text!r} is not a requirement", remedy=_GRAMMAR)
     op = _LOOKS_ALIKE.get(tight["op"], tight["op"])
     left = tight["left"].replace("[", "(").replace("]", ")")
     written = f"write {left} {op} {_spaced(tight['right'])}"
     if left != tight["left"]:
         return Problem(f"{text!r} has square brackets, which end a list in YAML", remedy=written)
     if op != tight["op"]:
-        return Problem(f"{tight['op']!r} is no operator of a requirement", choices=OPERATORS, remedy=written)
+        return Problem(f"{tight['op']!r} is not an operator of a requirement", choices=OPERATORS, remedy=written)
     return Problem(f"{text!r} has no spaces around {op!r}", remedy=written)
 
 
@@ -227,9 +227,9 @@ def find_metric(name: str, metrics: Sequence[Metric]) -> Metric:
 
 def _mean(metric: Metric) -> Problem:
     return Problem(
-        f"a mean hides the tail, so {metric.name} can't block",
+        f"a mean hides slow queries, so {metric.name} can't block",
         choices=metric.instead,
-        remedy="require a percentile, or move the sentence to warn",
+        remedy="require a percentile, or move the sentence to `warn`",
     )
 
 
@@ -243,7 +243,7 @@ def _check_operator(sentence: Sentence, metric: Metric) -> None:
             zero = number is not None and float(number[0]) == 0.0 and never_shown_zero(metric)
             raise SpecError(
                 Problem(
-                    f"{name} is estimated from a sample, and '==' is for exact facts",
+                    f"{name} is estimated from a sample, and '==' is for exact counts",
                     remedy=f"write {name} {direction} {'and a number above 0' if zero else _spaced(sentence.right)}",
                 )
             )
@@ -265,7 +265,7 @@ def _no_value(sentence: Sentence, metric: Metric) -> Problem:
     tight = _TIGHT_SIGN.fullmatch(sentence.right)
     if tight is not None:
         return Problem(
-            f"{sentence.right!r} is not understood: signs stand between spaces",
+            f"{sentence.right!r} is not understood: put spaces around the sign",
             remedy=f"write {left} {tight['model']} {tight['sign']} {_spaced(tight['offset'])}",
         )
     return Problem(
@@ -308,7 +308,7 @@ def _value(sentence: Sentence, metric: Metric, unit: str) -> float:
     if unit == "fraction":
         if not 0 <= number <= 1:
             raise SpecError(
-                Problem(f"{number:g} is outside 0..1, where {metric.name} lies", remedy=f"write {number:g} %")
+                Problem(f"{number:g} is outside 0..1, the range of {metric.name}", remedy=f"write {number:g} %")
             )
         return number
     raise SpecError(_no_unit(number, unit))
@@ -324,7 +324,7 @@ def _converted(number: float, written: str, metric: Metric, unit: str) -> float:
     if unit == "label":
         raise SpecError(
             Problem(
-                f"{metric.name} has the unit of the label, and the dataset states none",
+                f"{metric.name} has the unit of the label, and the dataset names none",
                 remedy=f"add `label_unit: {written}` to the dataset, or leave {written!r} out",
             )
         )
@@ -377,7 +377,7 @@ def _against(sentence: Sentence, metric: Metric, unit: str, match: re.Match[str]
 
 
 def _other_unit(quantity: str, unit: str) -> str:
-    """The unit of a quantity, where it is another than this one."""
+    """The unit of a quantity, where it differs from this one."""
     written = split_quantity(quantity)[1]
     return "" if written is None or written == unit else written
 

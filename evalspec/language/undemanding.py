@@ -69,7 +69,7 @@ def measured_undemanding(check: Check, result: CheckResult, tests: tuple[Test, .
 
 
 def _sentence(one: Requirement, why: str) -> str:
-    return f"`{one.sentence}` asks next to nothing: {why}"
+    return f"`{one.sentence}` requires almost nothing: {why}"
 
 
 def _at_the_end(metric: Metric, one: Requirement) -> str | None:
@@ -84,12 +84,12 @@ def _at_the_end(metric: Metric, one: Requirement) -> str | None:
     if one.model is not None:
         far = least is not None and most is not None and abs(held) >= (1.0 - WORST_END) * (most - least) - ROUNDING
         wrong_way = held > 0 if one.upper else held < 0
-        return f"it may be worse than {one.model} by nearly all that there is" if far and wrong_way else None
+        return f"it may be worse than {one.model} by nearly the whole range" if far and wrong_way else None
     if least is not None and most is not None:
         worst = most if one.upper else least
         room = (worst - held) if one.upper else (held - worst)
         close = room <= WORST_END * (most - least) + ROUNDING
-        return f"the worst that there is is {format_quantity(_told(worst, one.unit), one.unit)}" if close else None
+        return f"the worst possible value is {format_quantity(_told(worst, one.unit), one.unit)}" if close else None
     return _beyond_all(one, held)
 
 
@@ -133,7 +133,7 @@ def _far_beyond(metric: Metric, one: Requirement, test: Test) -> str | None:
     unit = UNITS.get(one.unit)
     kind = None if unit is None else unit.kind
     if kind == "rows" and test.exact and one.upper and test.n:
-        return "it is met by all rows" if threshold >= (1.0 - WORST_END) * test.n else None
+        return "every row meets it" if threshold >= (1.0 - WORST_END) * test.n else None
     if one.model is not None and not one.is_ratio:
         return None
     if kind not in UNBOUNDED or metric.exact or test.value <= 0 or threshold <= 0:
@@ -162,4 +162,4 @@ def _known_blind(one: Requirement, test: Test, blind: Mapping[str, tuple[float, 
     if not scores or not all(value <= held if one.upper else value >= held for value, _ in scores):
         return None
     value, answer = (max if one.upper else min)(scores)
-    return f"a model that knows nothing would pass it too ({answer}: {one.metric} {format_number(value)})"
+    return f"a model that ignores its input would pass it too ({answer}: {one.metric} {format_number(value)})"

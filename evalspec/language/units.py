@@ -69,7 +69,7 @@ def convert(value: float, unit: str, to: str) -> float:
         known = unit in UNITS
         raise SpecError(
             Problem(
-                f"unit {unit!r} does not fit here" if known else f"unknown unit {unit!r}",
+                f"unit {unit!r} is not valid here" if known else f"unknown unit {unit!r}",
                 choices=choices,
                 remedy=None if known else did_you_mean(unit, choices),
             )
@@ -87,7 +87,7 @@ def split_quantity(text: str) -> tuple[float, str | None]:
     text = " ".join(text.split())
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise SpecError(Problem(f"{text!r} is no number", remedy="write a number and its unit, such as 5 ms"))
+        raise SpecError(Problem(f"{text!r} is not a number", remedy="write a number and its unit, such as 5 ms"))
     unit = match["unit"]
     number = float(match["number"])
     check_size(number, repr(match["number"]))
@@ -117,7 +117,7 @@ def parse_quantity(value: object, unit: str) -> float:
     unit = unit if unit in UNITS else base_unit(unit)
     choices = units_like(unit)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        message = f"{value!r} is no quantity"
+        message = f"{value!r} is not a quantity"
         raise SpecError(Problem(message, remedy=f"write a number and its unit, such as 1 {choices[0]}"))
     number, written = split_quantity(value) if isinstance(value, str) else (float(value), None)
     if written is not None:

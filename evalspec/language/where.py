@@ -137,7 +137,7 @@ def check_literals(where: Where, columns: Mapping[str, str]) -> list[Problem]:
     for column, literal in _literals(where.term):
         family = column_family(columns[column]) if column in columns else None
         if family is not None and not _fits(literal, family):
-            message = f"column {column!r} holds {columns[column]}, and {_cut(repr(literal))} is no {family}"
+            message = f"column {column!r} holds {columns[column]}, and {_cut(repr(literal))} is not a {family}"
             problems.append(Problem(message, remedy=_instead(literal, family)))
     return problems
 
@@ -180,7 +180,7 @@ def mask(table: pa.Table, where: Where) -> SliceMask:
     try:
         holds = _evaluate(where.term, columns)
     except pa.ArrowException as error:
-        raise InputError(f"where {_short(where.text)} can't be held against its columns: {error}") from error
+        raise InputError(f"where {_short(where.text)} can't be compared with its columns: {error}") from error
     inside = pc.fill_null(holds, False).to_numpy(zero_copy_only=False)
     return SliceMask(inside=np.asarray(inside, dtype=bool), missing=int(holds.null_count))
 
@@ -206,7 +206,7 @@ class _Parser:
             return links[0] if len(links) == 1 else Join("and", tuple(links))
         if isinstance(node, ast.Name):
             name = self.name(node)
-            raise SpecError(Problem(f"{name!r} alone says nothing", remedy=f"write {name} == True"))
+            raise SpecError(Problem(f"{name!r} alone is not a condition", remedy=f"write {name} == True"))
         raise self.refuse(node)
 
     def link(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Term:
@@ -222,28 +222,28 @@ class _Parser:
         if isinstance(right, ast.Name) and right.id not in _LOWER_CASE:
             column, other = self.name(left), self.name(right)
             raise SpecError(
-                Problem(f"{column!r} is held against the column {other!r}", remedy=f"text stands in quotes: {other!r}")
+                Problem(f"{column!r} is compared with the column {other!r}", remedy=f"text needs quotes: {other!r}")
             )
         return Compare(self.name(left), word, self.literal(right))
 
     def missing(self, left: ast.expr, right: ast.expr, negated: bool) -> Term:
         if not isinstance(left, ast.Name) or not (isinstance(right, ast.Constant) and right.value is None):
-            raise self.refuse(right if isinstance(left, ast.Name) else left, "'is' stands before None only")
+            raise self.refuse(right if isinstance(left, ast.Name) else left, "'is' is only for None")
         term = IsNone(self.name(left))
         return Not(term) if negated else term
 
     def among(self, left: ast.expr, right: ast.expr, negated: bool) -> Term:
         if not isinstance(left, ast.Name):
-            raise self.refuse(left, "a column stands before 'in'")
+            raise self.refuse(left, "'in' needs a column on its left")
         if not isinstance(right, ast.List) or not right.elts:
-            raise self.refuse(right, "a list of literals in square brackets stands after 'in'")
+            raise self.refuse(right, "'in' needs a list of literals in square brackets on its right")
         term = Among(self.name(left), tuple(self.literal(item) for item in right.elts))
         return Not(term) if negated else term
 
     def literal(self, node: ast.expr) -> Scalar:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
             if isinstance(node.operand, ast.UnaryOp):
-                raise self.refuse(node, "a number has one sign at most")
+                raise self.refuse(node, "a number can have one sign only")
             value = self.literal(node.operand)
             if isinstance(value, bool | str):
                 raise self.refuse(node)
@@ -256,7 +256,7 @@ class _Parser:
             return node.value
         if isinstance(node, ast.Constant) and node.value is None:
             raise self.refuse(node, "write 'is None' or 'is not None'")
-        raise self.refuse(node, "a number, a text in quotes, True or False stands here")
+        raise self.refuse(node, "a number, a text in quotes, True or False is expected here")
 
     def name(self, node: ast.Name) -> str:
         return self.quoted.get(node.id, node.id)
@@ -265,7 +265,7 @@ class _Parser:
         piece = ast.get_source_segment(self.text, node) or self.text
         for placeholder, name in self.quoted.items():
             piece = piece.replace(placeholder, f"`{name}`")
-        return SpecError(Problem(f"{_short(piece)} has no place in a where", remedy=why or f"a where knows {_FORMS}"))
+        return SpecError(Problem(f"{_short(piece)} is not allowed in a where", remedy=why or f"a where has {_FORMS}"))
 
 
 def _unquote(text: str) -> tuple[str, dict[str, str]]:

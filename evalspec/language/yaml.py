@@ -184,7 +184,7 @@ def read_file(path: Path, shown: str, limits: DocumentLimits | None = None) -> t
     except OSError as error:
         raise _refuse(shown, f"the file can't be read: {error.strerror or error}") from error
     if len(data) > limits.size_bytes:
-        raise _refuse(shown, f"the file is larger than {limits.size_bytes:,} bytes, which is no spec")
+        raise _refuse(shown, f"the file is larger than {limits.size_bytes:,} bytes, which is not a spec")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -244,11 +244,11 @@ class _Reader:
                 self._take(event)
         except yaml.MarkedYAMLError as error:
             message = " ".join(part for part in (error.context, error.problem) if part)
-            raise _refuse(self.file, f"this is no YAML: {message}", mark=error.problem_mark) from error
+            raise _refuse(self.file, f"this is not valid YAML: {message}", mark=error.problem_mark) from error
         except yaml.YAMLError as error:
             raise self._unreadable(text, error) from error
         except UnicodeEncodeError as error:
-            raise _refuse(self.file, "this is no YAML: half a character (a lone surrogate)") from error
+            raise _refuse(self.file, "this is not valid YAML: half a character (a lone surrogate)") from error
         if self.root is None or (self.root.content is None and self.root.count == 1):
             raise _refuse(self.file, "the file is empty")
         return self.root
@@ -256,11 +256,11 @@ class _Reader:
     def _unreadable(self, text: str, error: yaml.YAMLError) -> SpecError:
         position = getattr(error, "position", None)
         if not isinstance(position, int):
-            return _refuse(self.file, f"this is no YAML: {error}")
+            return _refuse(self.file, f"this is not valid YAML: {error}")
         # The C parser counts bytes, the other one characters.
         before = text.encode("utf-8", "replace")[:position].decode("utf-8", "replace")
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        message = f"this is no YAML: {getattr(error, 'reason', 'a character that YAML does not allow')}"
+        message = f"this is not valid YAML: {getattr(error, 'reason', 'a character that YAML does not allow')}"
         return SpecError(Problem(message, file=self.file, line=line, column=column))
 
     def _take(self, event: yaml.Event) -> None:
@@ -288,9 +288,9 @@ class _Reader:
         if tag is not None:
             raise _refuse(
                 self.file,
-                f"a YAML tag ({_shown_tag(tag)}) has no place in a spec",
+                f"a YAML tag ({_shown_tag(tag)}) is not allowed in a spec",
                 mark=event.start_mark,
-                remedy="take it out: values are text, numbers, true, false and null",
+                remedy="remove it: values are text, numbers, true, false and null",
             )
         place = self._at(event.start_mark)
         if isinstance(event, yaml.ScalarEvent):
@@ -312,15 +312,13 @@ class _Reader:
         top = self.stack[-1]
         assert isinstance(top.node.content, dict)
         if event.anchor is not None:
-            raise _refuse(
-                self.file, f"an anchor (&{event.anchor}) on a key", mark=event.start_mark, remedy="take it out"
-            )
+            raise _refuse(self.file, f"an anchor (&{event.anchor}) on a key", mark=event.start_mark, remedy="remove it")
         key = str(event.value)
         if key in top.node.content:
             first = top.node.keys[key]
             raise _refuse(
                 self.file,
-                f"duplicate key {key!r}: it stands in line {first.line} already",
+                f"duplicate key {key!r}: it is already on line {first.line}",
                 mark=event.start_mark,
                 remedy="keep one of the two",
             )
@@ -335,7 +333,7 @@ class _Reader:
         self._no_key(event.start_mark)
         name = event.anchor
         if any(one.anchor == name for one in self.stack):
-            raise _refuse(self.file, f"the alias *{name} stands inside of what it names", mark=event.start_mark)
+            raise _refuse(self.file, f"the alias *{name} is inside what it names", mark=event.start_mark)
         if name not in self.anchors:
             raise _refuse(self.file, f"the alias *{name} names no anchor above it", mark=event.start_mark)
         return self.anchors[name]
@@ -372,11 +370,11 @@ class _Reader:
     def _scalar(self, event: yaml.ScalarEvent) -> str | int | float | bool | None:
         text = str(event.value)
         if "\0" in text:
-            raise _refuse(self.file, "a null character in a text", mark=event.start_mark, remedy="take it out")
+            raise _refuse(self.file, "a null character in a text", mark=event.start_mark, remedy="remove it")
         if not event.implicit[0]:
             return text
         if _NO_NUMBER.fullmatch(text):
-            raise _refuse(self.file, f"{text} is no number that a spec can hold", mark=event.start_mark)
+            raise _refuse(self.file, f"{text} is not a number that a spec can hold", mark=event.start_mark)
         value = resolve(text)
         if isinstance(value, int | float) and not isinstance(value, bool):
             self._check_number(value, text, event)

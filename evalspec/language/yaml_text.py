@@ -32,10 +32,10 @@ def _plain(value: object, path: tuple[str | int, ...]) -> Value:
         return [_plain(item, (*path, index)) for index, item in enumerate(value)]
     if isinstance(value, date | PurePath):
         return str(value)
-    remedy = "hand models and data over beside the spec: models={...}, datasets={...}"
+    remedy = "pass models and data as arguments beside the spec: models={...}, datasets={...}"
     raise SpecError(
         Problem(
-            f"an object of type {type(value).__name__} can't stand in a spec",
+            f"an object of type {type(value).__name__} can't be part of a spec",
             file=MAPPING,
             path=show_path(path),
             remedy=remedy,

@@ -33,7 +33,7 @@ class Point(Frozen):
     op: Op
     threshold: float
     unit: str
-    written_unit: str = Field("", description="Unit that the requirement is written in, where it is another one.")
+    written_unit: str = Field("", description="Unit that the requirement is written in, if different.")
     value: float | None = None
     lower: float | None = None
     upper: float | None = None

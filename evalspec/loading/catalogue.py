@@ -53,9 +53,9 @@ def document(name: str) -> list[str]:
     lines += ["", "Fields"]
     for key, about in _fields(check):
         lines += _wrapped(f"{key} ({_default(about)}): {about.description or ''}")
-    lines.append("  and those of every check: id, model, require, warn, slo, sla, report_only, why, owner")
+    lines.append("  and the fields of every check: id, model, require, warn, slo, sla, report_only, why, owner")
     lines += [line for section in others for line in ("", *section.splitlines())]
-    lines += ["", "How each interval is made"]
+    lines += ["", "How each interval is computed"]
     lines += [line for metric in check.metrics for line in _wrapped(f"{metric.name}: {_how(metric)}")]
     return lines
 

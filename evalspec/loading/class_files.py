@@ -14,7 +14,9 @@ from evalspec.loading.entries import Entry
 from evalspec.loading.files import find_text, other_delimiter
 from evalspec.loading.problems import Problems
 
-ONE_COLUMN = "call the columns of all classes alike, or name that of the second of two classes without a star"
+ONE_COLUMN = (
+    "name the columns of all classes by one pattern, or name the column of the second of two classes without a star"
+)
 
 KINDS = {
     ".parquet": "parquet",
@@ -122,7 +124,8 @@ def check_answer_files(
                     problems.add(path, _without(file, what, column, columns))
                 elif "*" in column and len(matched) == 1 and not model.multilabel:
                     message = (
-                        f"{column!r} matches one column of {file!r} only, {matched[0]!r}: it stands for all classes"
+                        f"{column!r} matches one column of {file!r} only, {matched[0]!r}: it must match a column of "
+                        "every class"
                     )
                     problems.add(path, Problem(message, choices=columns, remedy=ONE_COLUMN))
 
@@ -149,7 +152,7 @@ def _columns(
     file = str(fields["path"])
     kind = KINDS.get(PurePath(file).suffix.lower())
     if kind is None:
-        problems.add(place, Problem(f"{file!r} is no file of predictions", choices=tuple(KINDS)))
+        problems.add(place, Problem(f"{file!r} is not a file of predictions", choices=tuple(KINDS)))
         return None
     try:
         access.path(file)
@@ -162,7 +165,7 @@ def _columns(
         if other is None:
             return columns
         message = f"{file!r} has one column, called {columns[0][:80]!r}"
-        remedy = f"write it with commas between its cells, where {json.dumps(other)} stands now"
+        remedy = f"separate its cells with commas; now it has {json.dumps(other)} between them"
         problems.add(place, Problem(message, remedy=remedy))
     except InputError as error:
         problems.add(place, error.problem)

@@ -36,12 +36,12 @@ def check_entry(problems: Problems, entry: Entry, names: SpecNames) -> None:
         problems.add(entry.path, Problem(message, choices=names.models, remedy="name one with `model:`"))
     decides = bool(check.requirements)
     if not decides and not check.report_only and not _sentences_failed(problems, entry):
-        message = f"{check.name} requires nothing, so it decides nothing"
-        problems.add(entry.path, Problem(message, remedy="add `require:`, or say `report_only: true`"))
+        message = f"{check.name} has no requirement, so it decides nothing"
+        problems.add(entry.path, Problem(message, remedy="add `require:`, or set `report_only: true`"))
     if decides and check.report_only:
         problems.add(
             (*entry.path, "report_only"),
-            Problem(f"{check.name} is report_only and has requirements", remedy="take one out"),
+            Problem(f"{check.name} is report_only and has requirements", remedy="remove one"),
         )
     own = check.check_names(names)
     if own is not None:
@@ -62,13 +62,13 @@ def check_remembered(problems: Problems, entries: Sequence[Entry], models: Mappi
     for entry in entries:
         if entry.check.dimension != "system" or not remembered:
             continue
-        remedy = "name the model itself: time drifts from one run to another"
+        remedy = "name the model itself: timings drift from one run to the next"
         if entry.check.model in remembered:
-            message = f"{entry.check.model} is the record of a run, and nothing can be timed of it"
+            message = f"{entry.check.model} is the record of a run, which can't be timed"
             problems.add(entry.path, Problem(message, remedy=remedy))
         for requirement in entry.check.requirements:
             if requirement.model in remembered:
-                message = f"{requirement.model} is the record of a run, and {requirement.metric} is measured now"
+                message = f"{requirement.model} is the record of a run, but {requirement.metric} is measured anew"
                 problems.add(entry.place(requirement), Problem(message, remedy=remedy))
 
 
@@ -98,13 +98,13 @@ def _check_sla(problems: Problems, entry: Entry) -> None:
     path = (*entry.path, "sla")
     if slo is None:
         if problems.root.find((*entry.path, "slo")) is None:
-            problems.add(path, Problem("an SLA without an SLO decides nothing", remedy="add `slo:`, tighter than it"))
+            problems.add(path, Problem("an SLA without an SLO decides nothing", remedy="add an `slo:` that is tighter"))
         return
     if (slo.metric, slo.part, slo.upper, slo.model) != (sla.metric, sla.part, sla.upper, sla.model):
         problems.add(path, Problem(f"SLO and SLA are about different things: {slo.sentence!r} and {sla.sentence!r}"))
     elif not (slo.threshold < sla.threshold if slo.upper else slo.threshold > sla.threshold):
         message = f"the SLA {sla.sentence!r} is not looser than the SLO {slo.sentence!r}"
-        problems.add(path, Problem(message, remedy="tighten the SLO, so that there is headroom"))
+        problems.add(path, Problem(message, remedy="tighten the SLO to leave headroom"))
 
 
 def check_requirement_names(problems: Problems, entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ def claimed_alone(claims: Sequence[Claim], entries: Sequence[Entry]) -> list[str
     alone = dict.fromkeys(claim.metric for claim in claims if claim.metric.partition("(")[0] not in known)
     hints = {name: did_you_mean(name, known) for name in alone}
     named = [f"{name} ({hint})" if hint else name for name, hint in hints.items()]
-    return [f"what is claimed of {and_list(named)}: no check of this spec measures it"] if named else []
+    return [f"claims of {and_list(named)}: no check of this spec measures them"] if named else []
 
 
 def without_score(datasets: Mapping[str, Dataset], entries: Sequence[Entry]) -> list[str]:
@@ -175,7 +175,7 @@ def _rollback(one: SpecRollback, metrics: Sequence[Metric]) -> Rollback:
     """The sentence, read as the requirement that it breaks: so it points at what is bad."""
     bad = split_sentence(one.when)
     if bad.op == "==":
-        raise SpecError(Problem(f"{one.when!r} is met by a single value", remedy="write > or <"))
+        raise SpecError(Problem(f"{one.when!r} is met by a single value only", remedy="write > or <"))
     kept = f"{one.when.partition(f' {bad.op} ')[0]} {BROKEN[bad.op]} {bad.right}"
     try:
         met = parse_requirement(kept, metrics)
@@ -184,10 +184,13 @@ def _rollback(one: SpecRollback, metrics: Sequence[Metric]) -> Rollback:
         if problem.code is not ProblemCode.WRONG_DIRECTION:
             raise
         raise SpecError(
-            Problem(f"{one.when!r} is good and not bad", remedy="say when production is to go back")
+            Problem(
+                f"{one.when!r} describes good values, not bad ones",
+                remedy="write the condition under which production should roll back",
+            )
         ) from error
     if met.model is not None:
-        raise SpecError(Problem(f"{one.when!r} names a model, and production has one", remedy="write a number"))
+        raise SpecError(Problem(f"{one.when!r} names a model, but production runs only one", remedy="write a number"))
     return Rollback(when=bad.text, for_s=one.for_s, metric=met.metric, part=met.part, op=bad.op,
                     threshold=met.threshold, unit=met.unit)  # fmt: skip
 

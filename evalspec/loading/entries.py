@@ -65,13 +65,15 @@ class Reader:
         if node is None:
             return {}
         if not isinstance(node.content, dict):
-            self.problems.add((section,), Problem(f"`{section}` is no mapping", remedy="write NAME: {kind: ..., ...}"))
+            self.problems.add(
+                (section,), Problem(f"`{section}` is not a mapping", remedy="write NAME: {kind: ..., ...}")
+            )
             return {}
         read: dict[str, P] = {}
         for name in node.content:
             path = (section, name)
             if not NAME.fullmatch(name):
-                self.problems.add(path, Problem(f"{name!r} is no name", remedy=NAME_REMEDY), key=True)
+                self.problems.add(path, Problem(f"{name!r} is not a name", remedy=NAME_REMEDY), key=True)
             part = self._tagged(path, "kind", self.registry.kinds(group), find)
             value = self._validated(path, part, None, names) if part is not None else None
             if value is not None:
@@ -88,7 +90,7 @@ class Reader:
             return []
         if not isinstance(node.content, list):
             self.failed = True
-            self.problems.add((dimension,), Problem(f"`{dimension}` is no list", remedy="write - check: ..."))
+            self.problems.add((dimension,), Problem(f"`{dimension}` is not a list", remedy="write - check: ..."))
             return []
         found = (self._check(dimension, index, names) for index in range(len(node.content)))
         return [entry for entry in found if entry is not None]
@@ -116,7 +118,7 @@ class Reader:
         node = self.root.find(path)
         if node is None or not isinstance(node.content, dict):
             empty = node is None or node.content is None
-            message = "nothing stands here" if empty else "this is no mapping"
+            message = "this is empty" if empty else "this is not a mapping"
             remedy = f"write {{{tag}: {'KIND' if tag == 'kind' else 'NAME'}, ...}}"
             self.problems.add(path, Problem(message, choices=kinds, remedy=remedy))
             return None
@@ -125,7 +127,7 @@ class Reader:
             self.problems.add(path, Problem(f"`{tag}` is missing", choices=kinds, remedy=f"add `{tag}:`"))
             return None
         if not isinstance(kind.content, str):
-            self.problems.add((*path, tag), Problem(f"{kind.value!r} is no {tag}", choices=kinds))
+            self.problems.add((*path, tag), Problem(f"{kind.value!r} is not a {tag}", choices=kinds))
             return None
         try:
             return find(kind.content)
@@ -175,7 +177,7 @@ class _Sentences:
         try:
             if not isinstance(text, str):
                 example = self.metrics[0].name if self.metrics else "metric"
-                raise SpecError(Problem(f"{text!r} is no sentence", remedy=f"write such as {example} <= 5 %"))
+                raise SpecError(Problem(f"{text!r} is not a sentence", remedy=f"write such as {example} <= 5 %"))
             requirement = parse_requirement(
                 text,
                 self.metrics,
@@ -185,7 +187,7 @@ class _Sentences:
             )
             if requirement.model is not None and not self.part.uses_model:
                 kind = self.part.model_fields["check"].default
-                message = f"{kind} looks at data only, so there is nothing of {requirement.model!r} to compare with"
+                message = f"{kind} checks data only, so it can't be compared with {requirement.model!r}"
                 remedy = f"write {requirement.metric} {requirement.op} followed by a number"
                 raise SpecError(Problem(message, remedy=remedy))
         except SpecError as error:

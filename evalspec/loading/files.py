@@ -28,8 +28,8 @@ INDEX_REMEDY = (
     "`key: __index_level_0__` in the dataset"
 )
 EVERY_COLUMN = (
-    "`inputs` takes no pattern: leave `inputs` out, and a model that knows its columns reads them by name; for a "
-    "single tensor list them, [first, second, ...], in the order of training"
+    "`inputs` takes no pattern: leave `inputs` out if the model knows its columns by name; for a single tensor list "
+    "them, [first, second, ...], in the order of training"
 )
 DELIMITERS = (";", "\t", "|", ",")
 """What may stand between the cells of a file, beside what the spec says."""
@@ -131,7 +131,7 @@ def _cut_otherwise(dataset: Dataset, header: Header) -> Problem | None:
     if other is None or "delimiter" not in type(dataset).model_fields:
         return None
     message = f"it has one column, called {next(iter(header.columns))[:80]!r}"
-    return Problem(message, remedy=f"say `delimiter: {json.dumps(other)}`, which stands between its cells")
+    return Problem(message, remedy=f"say `delimiter: {json.dumps(other)}`, the character between its cells")
 
 
 def other_delimiter(columns: Sequence[str]) -> str | None:
@@ -147,7 +147,7 @@ def check_dataset_columns(problems: Problems, datasets: Mapping[str, Dataset], h
             column = getattr(dataset, key)
             if column is not None and column not in header.columns:
                 problem = unknown_column(column, name, header)
-                remedy = problem.remedy or f"name one of its columns, or take `{key}:` out"
+                remedy = problem.remedy or f"name one of its columns, or remove `{key}:`"
                 problems.add(("datasets", name, key), replace(problem, remedy=remedy))
         if dataset.where is not None:
             for problem in check_columns(parse_where(dataset.where), header.columns):
@@ -191,8 +191,8 @@ def check_sides(problems: Problems, entries: Sequence[Entry], datasets: Mapping[
     for entry in entries:
         for first, second in entry.check.sides():
             if first in datasets and second in datasets and _same_rows(datasets[first], datasets[second], access):
-                message = f"{first} and {second} are the same rows of the same files, so nothing would be found"
-                remedy = "name other files, or part them with `where:`"
+                message = f"{first} and {second} are the same rows of the same files, so the check could find nothing"
+                remedy = "name other files, or split them with `where:`"
                 problems.add(find_text(problems, entry.path, second), Problem(message, remedy=remedy))
 
 
@@ -246,7 +246,7 @@ class NeedsCheck:
         """One check: its columns, its labels, its models' inputs."""
         model = self.models.get(entry.check.model)
         if entry.check.needs_start and model is not None and not model.starts_server:
-            message = f"{entry.check.name} is about a server that the spec starts, which {entry.check.model} is not"
+            message = f"{entry.check.name} needs a server that the spec starts, which {entry.check.model} is not"
             remedy = "name a model of `kind: http` with `start: [command, ...]`"
             self.problems.add(entry.path, Problem(message, remedy=remedy))
         wanted: list[tuple[str, str]] = []
@@ -289,7 +289,7 @@ class NeedsCheck:
             place = find_text(self.problems, path, column)
             if place != path and NUMBERS.match(kind) and column not in [one.name for one in self.slices]:
                 message = f"column {column!r} of {dataset} holds numbers ({kind}), not groups"
-                ranges = f"name the ranges that matter in `slices:`, such as `where: {column} < 100`"
+                ranges = f"define the ranges that matter in `slices:`, such as `where: {column} < 100`"
                 remedy = f"{ranges}, or store codes as whole numbers"
                 self.problems.add(place, Problem(message, remedy=remedy))
         for one in self.slices:
@@ -299,7 +299,7 @@ class NeedsCheck:
             # A slice that no dataset has the columns of is noted where it stands.
             noted = not others and len(self.headers) == len(self.datasets)
             if place != path and wrong and not noted:
-                message = f"the slice {one.name!r} can't be cut from {dataset}: {wrong[0].message}"
+                message = f"the slice {one.name!r} can't be taken from {dataset}: {wrong[0].message}"
                 self.problems.add(place, replace(wrong[0], message=message))
 
     def _column_parts(self, entry: Entry) -> None:
@@ -320,7 +320,7 @@ class NeedsCheck:
     def _label(self, entry: Entry, dataset: str) -> None:
         found = self.datasets.get(dataset)
         if found is not None and found.label is None:
-            message = f"{entry.check.name} needs the truth, and {dataset} names no label"
+            message = f"{entry.check.name} needs true labels, and {dataset} names no label"
             path = find_text(self.problems, entry.path, dataset)
             self.problems.add(path, Problem(message, remedy=f"add `label:` to datasets.{dataset}"))
 
@@ -338,16 +338,16 @@ class NeedsCheck:
                     named = EVERY_COLUMN if "*" in column else problem.remedy
                     self.problems.add(path, replace(problem, remedy=named))
                 elif column == label:
-                    message = f"{column!r} is the label of {dataset}, so {model_name} would be told the answer"
-                    remedy = "take it out, and feed the columns that the model was trained on"
+                    message = f"{column!r} is the label of {dataset}, so {model_name} would see the answer"
+                    remedy = "remove it, and feed the columns that the model was trained on"
                     self.problems.add(find_text(self.problems, path, column), Problem(message, remedy=remedy))
         prompt = ("models", model_name, "prompt")
         for column in model.prompt_columns:
             if header is not None and column not in header.columns:
                 self.problems.add(prompt, unknown_column(column, dataset, header))
             elif column == label:
-                message = f"the prompt names {column!r}, the label of {dataset}: {model_name} would be told the answer"
-                self.problems.add(prompt, Problem(message, remedy="take it out of the prompt"))
+                message = f"the prompt names {column!r}, the label of {dataset}: {model_name} would see the answer"
+                self.problems.add(prompt, Problem(message, remedy="remove it from the prompt"))
 
     def can_pass(self, entry: Entry, names: SpecNames, confidence: float) -> None:
         """Each requirement can pass at the known number of rows and the policy's confidence."""
@@ -363,8 +363,11 @@ class NeedsCheck:
                 continue
             except (ArithmeticError, ValueError):
                 # A check's own arithmetic ends where numbers are beyond all that can be measured.
-                message = f"the numbers of {requirement.sentence!r}, or of this check, can't be computed with"
-                remedy = "write numbers of a size that can be measured"
+                message = (
+                    f"the numbers of {requirement.sentence!r}, or of this check, are outside the range of computable "
+                    "numbers"
+                )
+                remedy = "write numbers of a measurable size"
                 self.problems.add(entry.place(requirement), Problem(message, remedy=remedy))
                 continue
             if why is not None:

@@ -91,7 +91,7 @@ def hand_over(models: Mapping[str, object], datasets: Mapping[str, object]) -> H
         for name, value in objects.items():
             place = f"{section}={{{name!r}: ...}}"
             if not NAME.fullmatch(name):
-                problems.append(Problem(f"{name!r} is no name", file=place, remedy=NAME_REMEDY))
+                problems.append(Problem(f"{name!r} is not a name", file=place, remedy=NAME_REMEDY))
                 continue
             try:
                 files[section, name] = write(value, name)

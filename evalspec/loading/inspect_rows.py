@@ -129,7 +129,7 @@ def refused(check: Check, datasets: Mapping[str, Dataset], error: InputError, fi
 def not_inspected(entries: Sequence[Entry], seen: Mapping[str, object]) -> list[str]:
     """Sentences: what of them is looked at only when a run starts."""
     return [
-        f"the rows of {need.dataset} that {entry.check.name} goes by: they are looked at when the run starts"
+        f"the rows of {need.dataset} that {entry.check.name} depends on: they are read when the run starts"
         for entry in entries
         if entry.check.name not in seen
         for need in entry.check.inspects()

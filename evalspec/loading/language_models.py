@@ -22,10 +22,10 @@ def check_abilities(problems: Problems, entries: Sequence[Entry], models: Mappin
             if not isinstance(need, NeedLikelihoods):
                 if need.model in models and not models[need.model].answers_rows:
                     kind = models[need.model].kind
-                    message = f"{name} needs answers to rows, and {need.model} (kind: {kind}) gives likelihoods only"
+                    message = f"{name} needs answers to rows, but {need.model} (kind: {kind}) gives likelihoods only"
                     problems.add(
                         entry.path,
-                        Problem(message, remedy="give it `prompt:` and `generate:`, or ask it in `likelihood`"),
+                        Problem(message, remedy="give it `prompt:` and `generate:`, or use it in `likelihood`"),
                     )
                 elif isinstance(need, NeedPredictions) and need.model in models:
                     _check_ends(problems, entry, need.model, models[need.model])
@@ -40,10 +40,10 @@ def _check_ends(problems: Problems, entry: Entry, name: str, model: Model) -> No
     """Answers that go on to a number of tokens are for capacity: nothing can be claimed of what they say."""
     if model.exact_tokens is not None:
         message = (
-            f"{entry.check.name} is about the answers of {name}, which go on to exactly {model.exact_tokens:,} tokens "
-            "whatever they say"
+            f"{entry.check.name} is about the answers of {name}, which always have exactly {model.exact_tokens:,} "
+            "tokens whatever they say"
         )
-        remedy = "say `max_tokens` in its place, or time such answers as a model of their own"
+        remedy = "set `max_tokens` instead, or time such answers with a model entry of their own"
         problems.add(entry.path, Problem(message, remedy=remedy))
 
 
@@ -61,8 +61,8 @@ def check_vocabularies(
             first, second = known.get(own), known.get(other)
             if first is not None and second is not None and first != second:
                 message = (
-                    f"{requirement.metric} counts by token, and {own} and {other} have other tokenizers: the same text "
-                    "is another number of tokens to each"
+                    f"{requirement.metric} counts by token, but {own} and {other} have different tokenizers, so the "
+                    "same text has a different number of tokens for each"
                 )
                 remedy = "require bits_per_byte, which counts bytes"
                 problems.add(entry.place(requirement), Problem(message, remedy=remedy))
@@ -97,9 +97,10 @@ def check_shown_apart(problems: Problems, entries: Sequence[Entry], models: Mapp
             shown = models[need.model].shown_rows
             if shown is not None and shown.dataset == need.dataset:
                 message = (
-                    f"the prompt of {need.model} shows rows of {need.dataset} with their answers, and is asked about it"
+                    f"the prompt of {need.model} shows rows of {need.dataset} with their answers, and is evaluated on "
+                    "the same dataset"
                 )
-                remedy = "ask it about other rows, or take examples from another dataset"
+                remedy = "evaluate it on other rows, or take the examples from another dataset"
                 problems.add(entry.path, Problem(message, remedy=remedy))
 
 
@@ -116,4 +117,4 @@ def check_shown_rows(problems: Problems, models: Mapping[str, Model], headers: M
                 problems.add(path, unknown_column(column, shown.dataset, header))
         if header.rows is not None and shown.rows > header.rows:
             message = f"{shown.rows:,} examples are shown and {shown.dataset} has {header.rows:,} rows"
-            problems.add((*path, "rows"), Problem(message, remedy=f"say rows: {header.rows}, or add some"))
+            problems.add((*path, "rows"), Problem(message, remedy=f"set rows: {header.rows}, or add rows"))

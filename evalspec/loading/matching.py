@@ -64,12 +64,12 @@ def _lacks(
     """Note columns that are not everywhere; or tell of them, where the check goes on without."""
     if shares and not matched.every:
         return [
-            f"{entry.check.name}: {other} has no {_listed(without)}, so {matched.of} is held against it without"
+            f"{entry.check.name}: {other} has no {_listed(without)}, so {matched.of} is compared with it without them"
             for other, without in absent.items()
         ]
     for other, without in absent.items():
-        message = f"{other} has no {_listed(without)}, which {matched.of} has and is compared by"
-        remedy = f"name in `{matched.field}:` what both have, or bring {other} up to date"
+        message = f"{other} has no {_listed(without)}, which {matched.of} has and which are compared"
+        remedy = f"list in `{matched.field}:` the columns that both have, or bring {other} up to date"
         problems.add(find_text(problems, entry.path, other), Problem(message, remedy=remedy))
     return []
 
@@ -89,13 +89,13 @@ def _unlike(
             if len(kinds) < 2 or kinds <= matched.alike:
                 continue
             message = (
-                f"column {name!r} holds {types[0]} in {matched.of} and {types[1]} in {other}: nothing in one is like "
-                "anything in the other"
+                f"column {name!r} holds {types[0]} in {matched.of} and {types[1]} in {other}: their values can't be "
+                "compared"
             )
             if matched.goes_on:
                 told.append(f"{entry.check.name}: {message}")
                 continue
-            remedy = f"store it alike, or name in `{matched.field}:` what can be compared"
+            remedy = f"store both with one type, or list in `{matched.field}:` the columns that can be compared"
             place = find_text(problems, entry.path, name if matched.columns else other)
             problems.add(place, Problem(message, remedy=remedy))
     return told

@@ -74,7 +74,7 @@ def _path(steps: list[str], root: Node, shown: str) -> Steps:
         return tuple(_indexed(steps))
     choices = (*checks, *_TOP_LEVEL)
     raise SpecError(
-        Problem(f"nothing here is called {first!r}", file=shown, choices=choices, remedy=did_you_mean(first, choices))
+        Problem(f"there is nothing called {first!r}", file=shown, choices=choices, remedy=did_you_mean(first, choices))
     )
 
 
@@ -103,7 +103,7 @@ def _check_parents(path: Steps, root: Node, shown: str) -> None:
         child = node.child(step)
         last = index == len(path) - 1
         if isinstance(node.content, list) and child is None:
-            raise SpecError(Problem(f"{step!r} is no place in a list of {len(node.content)}", file=shown))
+            raise SpecError(Problem(f"{step!r} is not a place in a list of {len(node.content)}", file=shown))
         if not isinstance(node.content, dict | list):
             raise SpecError(Problem(f"{path[index - 1]!r} is a value, so there is no {step!r} in it", file=shown))
         if child is None and not last and index == 1 and path[0] in ("models", "datasets"):

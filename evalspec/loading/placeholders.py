@@ -24,16 +24,16 @@ def placeholders(spec: Spec) -> Iterator[str]:
     reasons = _reasons()
     for check in spec.checks:
         if check.why in reasons:
-            yield f"{check.name}: `why` is still the text of `init`; say what goes wrong, or take it out"
+            yield f"{check.name}: `why` is still the text of `init`; write what goes wrong, or remove it"
         if check.owner == OWNER:
-            yield f"{check.name}: `owner: {OWNER}` is still the example; write who answers for it"
+            yield f"{check.name}: `owner: {OWNER}` is still the example; write who is responsible"
     aside: tuple[tuple[str, Sequence[Waiver | Without]], ...] = (("waivers", spec.waivers), ("without", spec.without))
     for name, entries in aside:
         for index, entry in enumerate(entries):
             if entry.why in reasons:
-                yield f"{name}[{index}]: `why` is still the text of `init`; say why {entry.of} is set aside"
+                yield f"{name}[{index}]: `why` is still the text of `init`; write why {entry.of} is set aside"
             if entry.owner == OWNER:
-                yield f"{name}[{index}]: `owner: {OWNER}` is still the example; write who answers for it"
+                yield f"{name}[{index}]: `owner: {OWNER}` is still the example; write who is responsible"
 
 
 @cache

@@ -13,12 +13,12 @@ from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.language.units import WrittenIn
 from evalspec.language.yaml import Node, Steps, show_path
 
-NAME_REMEDY = "a name is made of a-z, 0-9 and _, and starts with a letter"
+NAME_REMEDY = "a name consists of a-z, 0-9 and _, and starts with a letter"
 _PATTERN_REMEDIES = {
     r"^[a-z][a-z0-9_]*$": NAME_REMEDY,
-    r"^[a-z0-9][a-z0-9._-]*$": "a name is made of a-z, 0-9, dot, _ and -",
+    r"^[a-z0-9][a-z0-9._-]*$": "a name consists of a-z, 0-9, dot, _ and -",
     r"\S": "write it in words",
-    r"^[\t !#-~]$": "write one character of ASCII that is no quote, such as ; or |",
+    r"^[\t !#-~]$": "write one character of ASCII that is not a quote, such as ; or |",
     r"^(cpu|cuda(:\d+)?)$": "write cpu, cuda or cuda:0",
 }
 
@@ -209,15 +209,15 @@ def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
         return Problem(str(context.get("error", first["msg"])))
     if first["input"] is None:
         wants = dict.fromkeys(_wanted(str(one["msg"])) for one in found)
-        return Problem(f"nothing stands here, and it {' or '.join(wants)}", remedy="write a value, or take the key out")
+        return Problem(f"this is empty, and it {' or '.join(wants)}", remedy="write a value, or remove the key")
     value = _shown(first["input"])
     if first["type"] in ("literal_error", "enum"):
         choices = tuple(re.findall(r"'([^']*)'", context["expected"])) or (context["expected"],)
         remedy = did_you_mean(str(first["input"]), choices)
-        return Problem(f"{value} is none of the choices", choices=choices, remedy=remedy)
+        return Problem(f"{value} is not one of the choices", choices=choices, remedy=remedy)
     if first["type"] == "string_pattern_mismatch":
         pattern = context["pattern"]
-        return Problem(f"{value} does not fit here", remedy=_PATTERN_REMEDIES.get(pattern, f"it must match {pattern}"))
+        return Problem(f"{value} is not valid here", remedy=_PATTERN_REMEDIES.get(pattern, f"it must match {pattern}"))
     wants = dict.fromkeys(_wanted(str(one["msg"])) for one in found)
     listed = isinstance(first["input"], str) and {one["type"] for one in found} <= LISTS
     return Problem(f"{value} {' or '.join(wants)}", remedy=f"write [{first['input']}]" if listed else None)

@@ -33,9 +33,12 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Item(Part):
-    """One thing that must be there: a check with a blocking requirement, or a key of the spec."""
+    """One required item: a check with a blocking requirement, or a key of the spec."""
 
-    name: Name | None = Field(None, description="What `without:` and the report call it; default: what it asks for.")
+    name: Name | None = Field(
+        None,
+        description="Name of the item in `without:` and in the report; default: the check or key that it requires.",
+    )
     check: str | None = Field(None, description="This check.")
     any_of: tuple[str, ...] = Field((), description="One of these checks.")
     states: Literal["rollback", "baseline", "quantization"] | None = Field(
@@ -43,15 +46,15 @@ class Item(Part):
         description="rollback: that key; baseline: a blocking requirement against another model; quantization: the "
         "candidate's precision, and below 16 bits how it was quantized.",
     )
-    metrics: tuple[str, ...] = Field((), description="The requirement is on one of these metrics.")
+    metrics: tuple[str, ...] = Field((), description="The requirement must be on one of these metrics.")
     having: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict, alias="with", description="Field of the check: one of these choices."
+        default_factory=dict, alias="with", description="Field of the check and its allowed values."
     )
     soft: bool = Field(False, description="A `warn` requirement is enough.")
-    served: bool = Field(False, description="It is asked only where the model is a server's, of kind http.")
-    number: bool = Field(False, description="The requirement names a number, and not only another model.")
-    why: str = Field(min_length=1, description="Why it must be there, in one sentence.")
-    source: str = Field("", alias="from", description="Where that is from.")
+    served: bool = Field(False, description="Required only for a model on a server (kind http).")
+    number: bool = Field(False, description="The requirement must name a number, not only another model.")
+    why: str = Field(min_length=1, description="Why the item is required, in one sentence.")
+    source: str = Field("", alias="from", description="Source of this rule.")
 
     @field_validator("having", mode="before")
     @classmethod
@@ -68,7 +71,7 @@ class Item(Part):
             raise ValueError(f"an item has one of `check:`, `any_of:` and `states:`, and this one has {found}")
         if self.states is not None and (self.metrics or self.having or self.soft or self.number):
             raise ValueError(
-                "`metrics:`, `with:`, `soft:` and `number:` are of a check; take them out beside `states:`"
+                "`metrics:`, `with:`, `soft:` and `number:` belong to a check; remove them from an item with `states:`"
             )
         return self
 
@@ -97,11 +100,11 @@ class ProfileFile(Part):
     """A profile as it stands in its file."""
 
     profile: Literal[1] = Field(description="Version of the profiles' language.")
-    name: Name = Field(description="What the report calls it.")
-    about: str = Field(min_length=1, description="For whom it is, in one sentence.")
+    name: Name = Field(description="Title in the report.")
+    about: str = Field(min_length=1, description="Who the profile is for, in one sentence.")
     order: tuple[str, ...] = Field(min_length=1, description="Kinds of check, most important first.")
-    mandatory: tuple[Item, ...] = Field(min_length=1, description="What blocks where it is missing.")
-    recommended: tuple[Item, ...] = Field((), description="What warns where it is missing.")
+    mandatory: tuple[Item, ...] = Field(min_length=1, description="Items that block when missing.")
+    recommended: tuple[Item, ...] = Field((), description="Items that warn when missing.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +162,14 @@ def load_profile(named: str, access: Access, registry: Registry, kept: Path | No
             known_profile(named)
         except SpecError as error:
             found = error.problems[0]
-            remedy = found.remedy or f"a profile of your own is a file in the spec's folder: {named}.yaml"
+            remedy = found.remedy or f"your own profile is a file in the spec's folder: {named}.yaml"
             raise SpecError(Problem(found.message, choices=found.choices, remedy=remedy)) from error
         text = resources.files("evalspec.loading").joinpath("profiles", f"{named}.yaml").read_text(encoding="utf-8")
         root = read_text(text, f"{named}.yaml")
     else:
         path = access.path(named)
         if not path.is_file():
-            raise InputError(f"{named!r} is no file")
+            raise InputError(f"{named!r} is not a file")
         text, root = read_file(path, named)
     if not isinstance(root.content, dict):
         raise SpecError(Problem("a profile is a mapping of keys", file=root.place.file, line=root.place.line))
@@ -191,8 +194,8 @@ def _note_thresholds(problems: Problems, value: object) -> None:
         for index, item in enumerate(items if isinstance(items, list) else ()):
             for key in NO_THRESHOLD if isinstance(item, dict) else ():
                 if key in item:
-                    remedy = "write it in the spec, where it is read; name the metric here: `metrics: [...]`"
-                    problem = Problem("a profile holds no threshold", remedy=remedy)
+                    remedy = "write the threshold in the spec; name only the metric here: `metrics: [...]`"
+                    problem = Problem("a profile can't set a threshold", remedy=remedy)
                     problems.add((section, index, key), problem, key=True)
 
 
@@ -206,11 +209,11 @@ def _check(problems: Problems, file: ProfileFile, registry: Registry) -> None:
     kinds = registry.kinds("checks")
     for index, kind in enumerate(file.order):
         if _known(problems, ("order", index), kind, kinds) and kind in file.order[:index]:
-            problems.add(("order", index), Problem(f"{kind} stands twice in the order", remedy="keep the first"))
+            problems.add(("order", index), Problem(f"{kind} is listed twice in the order", remedy="keep the first"))
     seen: set[str] = set()
     for path, item in _items(file):
         if item.called in seen:
-            message = f"two items are called {item.called!r}"
+            message = f"two items are named {item.called!r}"
             problems.add(path, Problem(message, remedy="give each a `name:` of its own"))
         seen.add(item.called)
         places = [(*path, "check")] if item.check is not None else [
@@ -244,7 +247,7 @@ def _check_item(problems: Problems, path: Steps, item: Item, parts: Sequence[typ
             problems.add(place, Problem(message, choices=fields, remedy=did_you_mean(field, fields)), key=True)
         for one in wanted if choices else ():
             if one not in choices:
-                message = f"{one!r} is none of the choices of {field}"
+                message = f"{one!r} is not one of the choices of {field}"
                 problems.add(place, Problem(message, choices=tuple(choices), remedy=did_you_mean(one, choices)))
 
 

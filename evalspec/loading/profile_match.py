@@ -104,7 +104,7 @@ def _why_not(item: Item, check: Check, subject: Subject, *, soft: bool) -> str |
         return elsewhere
     asked: tuple[Requirement, ...] = check.requirements if soft else check.blocking
     if not any(_is_wanted(item, one) for one in asked):
-        return f"{check.name} is here without such a requirement"
+        return f"{check.name} is in the spec, but without such a requirement"
     for field, choices in item.having.items():
         value = _value(check, field)
         if value not in choices:

@@ -89,23 +89,23 @@ def check_without(problems: Problems, without: Sequence[SpecWithout], profile: P
     """Each sets aside a mandatory item that is missing, once."""
     if profile is None:
         if without:
-            remedy = "name the profile with `profile:`, or take `without:` out"
-            problems.add(("without",), Problem("there is no profile to set anything aside from", remedy=remedy))
+            remedy = "name the profile with `profile:`, or remove `without:`"
+            problems.add(("without",), Problem("there is no profile whose items could be set aside", remedy=remedy))
         return
     missing = tuple(one.name for one in profile.missing if one.mandatory)
     asked = {one.name: one for one in profile.asked}
     for index, one in enumerate(without):
         path = ("without", index, "of")
         if one.of not in asked:
-            message = f"the profile {profile.name} asks for no {one.of!r}"
+            message = f"the profile {profile.name} does not require {one.of!r}"
             problems.add(path, Problem(message, choices=missing, remedy=did_you_mean(one.of, missing)))
         elif asked[one.of].found:
-            message = f"{one.of} is here ({', '.join(asked[one.of].found)}), so there is nothing to set aside"
-            remedy = "take it out; a requirement is set aside with `waivers:`"
+            message = f"{one.of} is in the spec ({', '.join(asked[one.of].found)}), so there is nothing to set aside"
+            remedy = "remove it; a requirement is set aside with `waivers:`"
             problems.add(path, Problem(message, choices=missing, remedy=remedy))
         elif not asked[one.of].mandatory:
-            message = f"{one.of} is only recommended, and blocks nothing"
-            problems.add(path, Problem(message, choices=missing, remedy="take it out"))
+            message = f"{one.of} is only recommended and does not block"
+            problems.add(path, Problem(message, choices=missing, remedy="remove it"))
         elif one.of in [other.of for other in without[:index]]:
             problems.add(path, Problem(f"{one.of!r} is set aside twice", remedy="keep one of the two"))
 
@@ -114,7 +114,7 @@ def check_name_is_free(problems: Problems, entries: Sequence[Entry], profile: Pr
     """No check has the name under which the report lists what a profile asks for."""
     for entry in entries:
         if profile is not None and entry.check.name == PROFILE:
-            message = f"{PROFILE!r} is what the report calls the items of the profile"
+            message = f"{PROFILE!r} is the report's name for the items of the profile"
             problems.add((*entry.path, "id"), Problem(message, remedy="give the check another id"))
 
 

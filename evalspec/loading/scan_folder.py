@@ -97,7 +97,7 @@ class Finding:
         """A sentence on the files of these roles that were not found; empty: all were."""
         named = {role: path for role, (_, path) in (*self.models.items(), *self.datasets.items()) if role in roles}
         paths = [path for role, path in named.items() if role not in self.found]
-        return f"Still to be put here, or named otherwise: {', '.join(paths)}." if paths else ""
+        return f"Still to be added, or renamed in the spec: {', '.join(paths)}." if paths else ""
 
 
 def find(folder: Path, registry: Registry) -> Finding:

@@ -65,7 +65,7 @@ def record_schema() -> dict[str, Any]:
 def monitoring_schema() -> dict[str, Any]:
     """The JSON Schema of ``monitoring.json``."""
     schema: dict[str, Any] = _tidy(Monitoring.model_json_schema(mode="serialization"))
-    return {"$schema": DIALECT, "$id": "monitoring.v1.json", **schema, "title": "What production is watched against"}
+    return {"$schema": DIALECT, "$id": "monitoring.v1.json", **schema, "title": "Limits for monitoring production"}
 
 
 def model_card_schema() -> dict[str, Any]:

@@ -29,18 +29,18 @@ def _day(value: str) -> str:
     try:
         return datetime.date.fromisoformat(value).isoformat()
     except ValueError as error:
-        raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-12-31")) from error
+        raise custom_error(Problem(f"{value!r} is not a day", remedy="write such as 2026-12-31")) from error
 
 
-NOT_LOADED = "models were found, not loaded: inputs, outputs, classes and devices"
+NOT_LOADED = "models were found but not loaded: inputs, outputs, classes and devices"
 """What is not verified of a spec whose models were not loaded."""
 
 
 class Slice(Part):
     """A named subset of rows."""
 
-    name: Name = Field(description="What requirements call it: `accuracy(dark) >= 88 %`.")
-    where: str = Field(description="Which rows: `lux < 100`, `site in ['lab', 'field'] and occlusion > 0.5`.")
+    name: Name = Field(description="Its name in requirements: `accuracy(dark) >= 88 %`.")
+    where: str = Field(description="Its rows: `lux < 100`, `site in ['lab', 'field'] and occlusion > 0.5`.")
 
     @field_validator("where")
     @classmethod
@@ -51,14 +51,14 @@ class Slice(Part):
 class SpecPolicy(Policy):
     """How requirements are decided."""
 
-    confidence: float = Field(0.95, ge=0.8, lt=1, description="Of each decision; 0.95 errs in 1 of 20.")
+    confidence: float = Field(0.95, ge=0.8, lt=1, description="Confidence of each decision; at 0.95, 1 in 20 is wrong.")
     inconclusive: Literal["block", "allow"] = Field(
-        "block", description="`allow` lets what is not decided through; the report then says so at its top."
+        "block", description="`allow` lets undecided requirements pass; the report then says so at the top."
     )
     screens: Literal["tell", "block", "off"] = Field(
         "tell",
-        description="What comes of defects that screens see though no requirement asks about them: told under the "
-        "verdict, or NOT READY, or nobody looks.",
+        description="What to do about defects that screens find although no requirement covers them: report them "
+        "under the verdict, decide NOT READY, or skip the screens.",
     )
 
 
@@ -67,12 +67,12 @@ NOT_BLANK = r"\S"
 
 
 class SpecWaiver(Waiver):
-    """A requirement set aside on purpose; shown first in the report."""
+    """A requirement that is deliberately set aside; shown first in the report."""
 
     of: str = Field(description="Name of the requirement: <check id>/<metric>[(part)][ vs <model>], or `subject`.")
     why: str = Field(pattern=NOT_BLANK, description="Why it may be set aside.")
-    owner: str = Field(pattern=NOT_BLANK, description="Who answers for it.")
-    expires: str = Field(description="The last day on which it holds: 2026-12-31.")
+    owner: str = Field(pattern=NOT_BLANK, description="Who is responsible.")
+    expires: str = Field(description="Last day of validity: 2026-12-31.")
 
     @field_validator("expires")
     @classmethod
@@ -81,12 +81,12 @@ class SpecWaiver(Waiver):
 
 
 class SpecWithout(Without):
-    """A mandatory item of the profile, set aside on purpose; shown first in the report, like a waiver."""
+    """A mandatory item of the profile that is deliberately set aside; shown first in the report, like a waiver."""
 
     of: str = Field(description="Name of the item: energy.")
     why: str = Field(pattern=NOT_BLANK, description="Why it may be set aside.")
-    owner: str = Field(pattern=NOT_BLANK, description="Who answers for it.")
-    expires: str | None = Field(None, description="The last day on which it holds; left out: for good.")
+    owner: str = Field(pattern=NOT_BLANK, description="Who is responsible.")
+    expires: str | None = Field(None, description="Last day of validity; default: no end.")
 
     @field_validator("expires")
     @classmethod
@@ -95,37 +95,39 @@ class SpecWithout(Without):
 
 
 class SpecClaim(Claim):
-    """Claim that somebody makes of the model; shown beside what was measured, never used as evidence."""
+    """Claim that somebody makes about the model; shown beside what was measured, never used as evidence."""
 
     metric: str = Field(description="Name of a metric.")
     value: Annotated[str, BeforeValidator(_as_text), WithJsonSchema({"type": ["string", "number"]})] = Field(
-        description="As it is claimed, with its unit: 1200 qps."
+        description="The claimed value with its unit: 1200 qps."
     )
-    by: str = Field(description="Who says so.")
+    by: str = Field(description="Who claims it.")
 
 
 class SpecRollback(Part):
-    """When production is to go back to what ran before; handed over in monitoring.json, never decided here."""
+    """When production should roll back to the previous model; written to monitoring.json, never decided here."""
 
-    when: str = Field(min_length=1, description="What is bad in production: latency_p99 > 50 ms.")
-    for_s: Duration = Field(0.0, alias="for", description="So long without a break: 10 min.")
+    when: str = Field(min_length=1, description="Bad condition in production: latency_p99 > 50 ms.")
+    for_s: Duration = Field(0.0, alias="for", description="For how long without a break: 10 min.")
 
 
 class SpecFields(Part):
     """Requirements that must hold before a model ships: of the system, of the model, of the data it was judged on."""
 
     evalspec: Literal[1] = Field(description="Version of the spec's language.")
-    name: SpecName = Field(description="Names the folder of its reports.")
-    seed: int = Field(0, ge=0, lt=2**53, description="Of everything that is drawn at random.")
+    name: SpecName = Field(description="Name of the spec, and of the folder of its reports.")
+    seed: int = Field(0, ge=0, lt=2**53, description="Seed of all random draws.")
     slices: tuple[Slice, ...] = Field((), description="Named subsets of rows.")
     policy: SpecPolicy = Field(default_factory=SpecPolicy, description="How requirements are decided.")
-    waivers: tuple[SpecWaiver, ...] = Field((), description="Requirements set aside on purpose.")
+    waivers: tuple[SpecWaiver, ...] = Field((), description="Requirements that are deliberately set aside.")
     profile: str | None = Field(
         None, min_length=1, description="The deployment context: a name, or a file in the folder of the spec."
     )
-    without: tuple[SpecWithout, ...] = Field((), description="Items of the profile that are set aside on purpose.")
-    claims: tuple[SpecClaim, ...] = Field((), description="What others say of the model.")
-    rollback: tuple[SpecRollback, ...] = Field((), description="When production is to go back to what ran before.")
+    without: tuple[SpecWithout, ...] = Field((), description="Items of the profile that are deliberately set aside.")
+    claims: tuple[SpecClaim, ...] = Field((), description="Claims that others make about the model.")
+    rollback: tuple[SpecRollback, ...] = Field(
+        (), description="When production should roll back to the previous model."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +136,13 @@ class Spec:
 
     Args:
         name: Its name.
-        seed: Of everything that is drawn at random.
+        seed: Seed of all random draws.
         models, datasets: By name.
         slices: Named subsets of rows.
         system, model, data: The checks of each dimension.
         policy: How requirements are decided.
         waivers: Requirements set aside.
-        claims: What others say of the model.
+        claims: Claims that others make about the model.
         rollback: When production is to go back.
         file: As the user named it.
         folder: Absolute; relative paths start here.

@@ -358,10 +358,12 @@ class _Loader:
         counted = [name for name in headers if headers[name].rows is None]
         if counted:
             rows = ", ".join(counted)
-            self.unverified.append(f"number of rows of {rows}: the format says it only when it is read; `plan` decides")
+            self.unverified.append(
+                f"number of rows of {rows}: the format shows it only when the file is read; see `plan`"
+            )
         filtered = [name for name in headers if datasets[name].where is not None]
         if filtered:
-            self.unverified.append(f"how many rows of {', '.join(filtered)} are left by `where`")
+            self.unverified.append(f"how many rows of {', '.join(filtered)} `where` keeps")
         if models:
             self.unverified.append(NOT_LOADED)
         if headers:

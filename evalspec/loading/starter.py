@@ -25,15 +25,15 @@ WIDTH = 116
 CLASSES = ("no", "yes")
 """Names to be replaced."""
 GUESSED = (
-    "what it gives (logits, probabilities, value, ...), and what it calls that",
-    "replace these: the label of each index, in its order",
+    "kind of output (logits, probabilities, value, ...), and its name in the model",
+    "replace these with the label of each index, in order",
 )
 """Comments on the lines that no file tells."""
 SLICES = """\
   - check: slices
     dataset: test
     by: [{groups}]
-    min_n: 100                         # a group with fewer rows shows nothing, and is counted
+    min_n: 100                         # smaller groups are only counted, not judged
     require: [worst_accuracy >= 80 %, slices_too_small == 0]"""
 NO_SLICES = """\
   # - check: slices                    # recommended: a column, or names from `slices:`
@@ -44,7 +44,7 @@ LEAKAGE = """
   - check: leakage
     train: [train]
     test: test
-    group: {group:<27} # nobody is on both sides
+    group: {group:<27} # no group is on both sides
     require: [group_overlap == 0]"""
 _PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TOKEN = re.compile(r"@(\w+)@")
@@ -183,7 +183,7 @@ def start(
     there = [path for path in (spec, schema) if path.exists()]
     if there and not force:
         remedy = "pass --force to overwrite it, or name another folder"
-        raise SpecError([Problem("this file is there already", file=str(path), remedy=remedy) for path in there])
+        raise SpecError([Problem("this file already exists", file=str(path), remedy=remedy) for path in there])
     text = dump(spec_schema(registry))
     try:
         folder.mkdir(parents=True, exist_ok=True)

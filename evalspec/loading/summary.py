@@ -52,17 +52,17 @@ def profile_lines(spec: Spec) -> Iterator[str]:
         return
     mandatory = [one for one in profile.asked if one.mandatory]
     here = sum(bool(one.found) for one in mandatory)
-    yield f"profile {profile.name}: {here} of {len(mandatory)} mandatory items are here"
+    yield f"profile {profile.name}: {here} of {len(mandatory)} mandatory items are present"
     aside = {one.of: one for one in spec.without}
     for one in profile.missing:
         if not one.mandatory:
-            yield f"  recommended, not here: {one.wanted}: {one.why}"
+            yield f"  recommended, missing: {one.wanted}: {one.why}"
         elif one.name in aside:
             until = aside[one.name].expires
             ends = f", until {until}" if until is not None else ""
             yield f"  set aside: {one.name}: {aside[one.name].why} (owner {aside[one.name].owner}{ends})"
         else:
-            yield f"  missing, so no run is READY: {one.name}: {one.wanted}: {one.why}"
+            yield f"  missing, so no run can be READY: {one.name}: {one.wanted}: {one.why}"
 
 
 def profile_json(spec: Spec) -> dict[str, Any] | None:

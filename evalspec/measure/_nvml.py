@@ -64,7 +64,7 @@ class Nvml:
             try:
                 read()
             except self._error as error:
-                self.missing[name] = f"NVML does not tell: {error}"
+                self.missing[name] = f"NVML does not report: {error}"
                 continue
             self._read[name] = read
         if "gpu_energy_j" in self._read:

@@ -215,7 +215,7 @@ def _of_rate(found: Described, rate_qps: float | None, gap_cv: float | None) -> 
     within = SIGMAS * max(1.0, gap_cv or 0.0) / math.sqrt(found.n)
     if rate_qps is None or abs(found.rate_qps / rate_qps - 1) <= within:
         return []
-    return [f"the rate is {found.rate_qps:.6g}/s and {rate_qps:.6g}/s was asked for (within {100 * within:.2f} %)"]
+    return [f"the rate is {found.rate_qps:.6g}/s, but {rate_qps:.6g}/s was requested (within {100 * within:.2f} %)"]
 
 
 def _of_gaps(found: Described, gap_cv: float | None) -> list[str]:
@@ -226,7 +226,7 @@ def _of_gaps(found: Described, gap_cv: float | None) -> list[str]:
     disagrees = []
     if abs(found.gap_cv - gap_cv) > error:
         disagrees.append(
-            f"the gaps have a CV of {found.gap_cv:.4f} and {gap_cv:.4f} was asked for (within {error:.4f})"
+            f"the gaps have a CV of {found.gap_cv:.4f}, but {gap_cv:.4f} was requested (within {error:.4f})"
         )
     bound = SIGMAS / math.sqrt(found.n)
     if gap_cv > 0 and found.lag1 is not None and abs(found.lag1) > bound:

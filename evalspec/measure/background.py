@@ -50,7 +50,7 @@ class Background:
         if kind not in KINDS:
             raise InputError(f"there is no background load {kind!r}", choices=KINDS)
         if workers < 1:
-            raise InputError(f"{workers} workers are no background load", remedy="ask for 1 at least")
+            raise InputError(f"{workers} workers make no background load", remedy="ask for 1 at least")
         self.kind = kind
         self.facts: dict[str, float] = {}
         self._processes: list[subprocess.Popen[str]] = []

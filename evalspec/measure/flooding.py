@@ -103,7 +103,7 @@ class _Flood:
         return np.asarray(self._table[place])
 
     def took(self, done: QueryOutcome) -> None:
-        """Keep what came of a query."""
+        """Keep the outcome of a query."""
         query, batch = self._first + done.query, self._sink.batch
         sent, end = done.sent_ns or done.end_ns, done.end_ns
         self._sink.rows(query, query + 1)["intended"] = sent - self._origin_ns

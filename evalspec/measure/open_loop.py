@@ -75,7 +75,7 @@ def open_loop(
     """
     arrivals = None if schedule.arrivals_ns is None else schedule.arrivals_ns[: schedule.queries]
     if arrivals is None or len(arrivals) < schedule.queries:
-        raise InputError(f"an open loop of {schedule.queries:,} queries was asked for without as many times of arrival")
+        raise InputError(f"an open loop of {schedule.queries:,} queries needs as many arrival times")
     rows = rows_asked(schedule, rotation, sink.count)
     sizes = None if schedule.sizes is None else schedule.sizes[: schedule.queries]
     lead_ns = REMOTE_LEAD_NS if isinstance(servable, Remote) else LEAD_NS
@@ -136,7 +136,7 @@ def lockstep(
     """
     interval = schedule.interval_ns
     if interval is None:
-        raise InputError("streams in lockstep were asked for without an interval")
+        raise InputError("streams in lockstep need an interval")
     queries = max(schedule.queries, -(-int(schedule.min_s * 1e9) // interval))
     times = interval * np.arange(queries, dtype=np.int64)
     rows = rotation.table(sink.count, queries)

@@ -71,16 +71,16 @@ class Remote(Protocol):
         sink: Sink,
         origin_ns: int,
     ) -> bool:
-        """Send each query at its time, whether or not the ones before were answered, and keep what came of each.
+        """Send each query at its time, whether or not the ones before were answered, and keep the outcome of each.
 
-        The sink has a row for each query with its item and its intended time; what came of the k-th goes there by
+        The sink has a row for each query with its item and its intended time; the outcome of the k-th goes there by
         ``sink.record(sink.first + k, ...)``, in any order. One that is not recorded is kept as not sent.
 
         Args:
             schedule: Its ``timeout_s``, ``connections`` and ``limit_s``.
             times_ns: shape (q,), rising: when each query is to be sent, in ns from ``origin_ns``.
             rows: shape (q, batch), rows of each query; where they have sizes of their own, an array for each.
-            sink: Takes what came of each query; times in ns from ``origin_ns``.
+            sink: Takes the outcome of each query; times in ns from ``origin_ns``.
             origin_ns: Where times count from, on `evalspec.clocks.now_ns`.
 
         Returns:
@@ -110,7 +110,7 @@ class Concurrent(Servable, Protocol):
             connections: So many requests are under way at any time.
             likely: shape (k, batch), rows of queries that may come: to be made ready before.
             rows_of: Rows of the k-th query, from 0, asked for in order when there is room for it; None: that was all.
-            took: Handed what came of each query, in the order in which they end.
+            took: Handed the outcome of each query, in the order in which they end.
 
         Raises:
             InputError: As ``took`` raises it.

@@ -67,7 +67,7 @@ def trace(
     recorded = np.asarray(times)
     if recorded.ndim != 1 or len(recorded) < 2:
         count = f"{recorded.size} {'query' if recorded.size == 1 else 'queries'}"
-        raise InputError(f"it holds {count}, from which no rate can be told", remedy="record 2 or more")
+        raise InputError(f"it holds {count}, which gives no rate", remedy="record 2 or more")
     for name, column in (("item", items), ("size", sizes)):
         if column is not None and np.shape(column) != recorded.shape:
             raise InputError(f"there are {len(recorded)} times and {np.size(column)} entries of `{name}`")
@@ -90,7 +90,7 @@ def _seconds(recorded: NDArray[Any]) -> NDArray[np.float64]:
     _refuse(missing, "has no time", "leave it out, or fill it in")
     if not points and (seconds < 0).any():
         row = int(np.argmax(seconds < 0))
-        raise InputError(f"{_row(row)} has the time {seconds[row]:g}", remedy="count seconds from 0 on")
+        raise InputError(f"{_row(row)} has the time {seconds[row]:g}", remedy="count seconds from 0")
     falls = np.diff(seconds) < 0
     if falls.any():
         row = int(np.argmax(falls)) + 1
@@ -100,7 +100,7 @@ def _seconds(recorded: NDArray[Any]) -> NDArray[np.float64]:
         )
     if seconds[-1] == seconds[0]:
         raise InputError(
-            f"all {len(seconds):,} times are {recorded[0]}, from which no rate can be told",
+            f"all {len(seconds):,} times are {recorded[0]}, which gives no rate",
             remedy="record times finer",
         )
     return np.asarray(seconds - seconds[0])

@@ -11,8 +11,8 @@ import numpy as np
 from evalspec.stats.calibration.expected_error import expected_calibration_error
 
 DESCRIPTION = (
-    "Expected calibration error of the predicted class (L1, bins of equal mass), less what noise adds to it: the value "
-    "that the check `calibration` prints. `plug_in` is the value with the noise."
+    "Expected calibration error of the predicted class (L1, bins of equal mass), minus what noise adds to it: the "
+    "value that the check `calibration` prints. `plug_in` is the value with the noise."
 )
 INPUTS = """
 Args:

@@ -37,19 +37,22 @@ class AnswerPlace(Part):
     model_config = ConfigDict(serialize_by_alias=True)
 
     after: str | None = Field(
-        None, min_length=1, description='The answer begins after the first of these marks: "####". Of a text, its line.'
+        None,
+        min_length=1,
+        description='The answer begins after the first of these marks: "####". In a text, the rest of that line.',
     )
     pattern: str | None = Field(
         None,
         min_length=1,
-        description="The answer is the one group of this regular expression; without looking around, references back "
-        "and repeats inside of repeats.",
+        description="The answer is the only group of this regular expression; no look-around, back-references or "
+        "nested repeats.",
     )
-    take: Literal["first", "last"] = Field("first", description="pattern: which match counts, where there are several.")
+    take: Literal["first", "last"] = Field("first", description="pattern: which match counts if there are several.")
     as_: Literal["text", "number", "letter"] = Field(
         "text",
         alias="as",
-        description="How it is compared: as it is; by its decimal value (1,200 is 1200.0); as one letter of any case.",
+        description="How it is compared: as text; by its decimal value (1,200 is 1200.0); as one letter, ignoring "
+        "case.",
     )
 
     @model_validator(mode="after")
@@ -59,7 +62,9 @@ class AnswerPlace(Part):
             raise custom_error(Problem(f"`answer:` has {both} of `after` and `pattern`", remedy="keep one of them"))
         if self.pattern is None and "take" in self.model_fields_set:
             raise custom_error(
-                Problem("`take:` is about a pattern; after a mark it is always the first", remedy="leave it out")
+                Problem(
+                    "`take:` belongs to `pattern:`; with `after:` the first match always counts", remedy="leave it out"
+                )
             )
         problem = None if self.pattern is None else pattern_problem(self.pattern, groups=1)
         if problem is not None:
@@ -114,20 +119,19 @@ class AnswerPlace(Part):
         loose = next(((text, found) for text in ORDINARY if (found := self.find(text)) is not None), None)
         if loose is not None:
             yield (
-                f"answer: {place} finds {loose[1]!r} in {loose[0]!r}, where nothing is answered: name what stands "
+                f"answer: {place} finds {loose[1]!r} in {loose[0]!r}, which holds no answer: name what comes "
                 "right before the answer"
             )
         words = [] if self.after is not None else sent
         told = next(((text, found) for text in words if (found := self.find(text)) is not None), None)
         if told is not None:
             yield (
-                f"answer: {place} finds {told[1]!r} in the prompt's own words ({told[0]!r}), which a model may say "
-                "again"
+                f"answer: {place} finds {told[1]!r} in the prompt's own words ({told[0]!r}), which a model may repeat"
             )
         if self.take == "last" and not str(self.pattern).endswith(AT_THE_END):
             yield (
-                f"answer: {place} takes the last of several: a model that runs on into another question is scored by "
-                "that one's answer"
+                f"answer: {place} takes the last of several: a model that runs on into another question is scored on "
+                "the answer to that one"
             )
 
 

@@ -93,7 +93,7 @@ def stated_digest(model: Model) -> str | None:
     if artifact is None or not artifact.startswith("sha256:"):
         return None
     if STATED.fullmatch(artifact) is None:
-        raise InputError(f"artifact {artifact!r} is no digest", remedy="write sha256: and 64 digits of 0-9 and a-f")
+        raise InputError(f"artifact {artifact!r} is not a digest", remedy="write sha256: and 64 digits of 0-9 and a-f")
     return artifact.removeprefix("sha256:")
 
 
@@ -155,7 +155,7 @@ def _other(model: Model, access: Access, said: str | None = None, own: str | Non
     names = ", ".join(shown_path(one, access) for one in files[:3]) + (", ..." if len(files) > 3 else "")
     return InputError(
         f"artifact {model.artifact!r}{_digits(said)} is not what answers: that is {names}{_digits(own)}",
-        remedy=f"take `artifact:` out, since of `kind: {model.kind}` the subject is what is read",
+        remedy=f"remove `artifact:`, since for `kind: {model.kind}` the subject is the file that is read",
     )
 
 

@@ -47,7 +47,7 @@ def artifact_digest(files: Sequence[Path], known: Mapping[Path, str] | None = No
     """
     paths = all_files(files)
     if not paths:
-        raise InputError("there are no files to make a digest of")
+        raise InputError("there are no files to digest")
     known = known or {}
     digests = {path: known[path] if path in known else file_digest(path) for path in paths}
     if len(paths) == 1:
@@ -78,7 +78,7 @@ def _inside(path: Path) -> Iterator[Path]:
         number += len(names)
         if number > MOST_INSIDE:
             sentence = f"the folder {str(path)!r} holds more than {MOST_INSIDE:,} files"
-            raise InputError(sentence, remedy="name the folder of the model alone")
+            raise InputError(sentence, remedy="give a folder with only the model")
         yield from (file for name in names if (file := Path(folder, name)).is_file())
 
 

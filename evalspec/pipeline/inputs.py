@@ -70,8 +70,8 @@ def resolve_feed(
         if facts.label is not None and facts.label in ((fed,) if isinstance(fed, str) else fed):
             raise InputError(
                 f"the model's input {tensor!r} reads {facts.label!r}, which is the label of {facts.name}, so the model "
-                "would be told the answer",
-                remedy="take it out of `inputs`, or make the model without it",
+                "would see the answer",
+                remedy="remove it from `inputs`, or train the model without it",
             )
     return feed
 
@@ -104,8 +104,9 @@ def _feed(
             remedy=did_you_mean(absent[0], free),
         )
     raise InputError(
-        f"the model takes {_listed(takes)} and the dataset has {len(free)} columns that could feed it: {_listed(free)}",
-        remedy=f"say which: inputs: {{{takes[0] if takes else 'tensor'}: column}}, or a list of columns to stack",
+        f"the model takes {_listed(takes)} and the dataset has {len(free)} columns that could be its input: "
+        f"{_listed(free)}",
+        remedy=f"name them: inputs: {{{takes[0] if takes else 'tensor'}: column}}, or a list of columns to stack",
     )
 
 
@@ -127,7 +128,7 @@ def _known(stated: Mapping[str, Any], takes: Sequence[str]) -> None:
             raise InputError(f"the model has no input {name!r}", choices=takes, remedy=did_you_mean(name, takes))
     missing = [name for name in takes if name not in stated]
     if missing:
-        raise InputError(f"`inputs` feeds nothing to the model's input {missing[0]!r}", remedy="add it to `inputs`")
+        raise InputError(f"`inputs` has nothing for the model's input {missing[0]!r}", remedy="add it to `inputs`")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -164,13 +165,13 @@ def check_arrays(arrays: Arrays, takes: Sequence[str], tensors: Mapping[str, Ten
         InputError: An input is missing or too many, or of another shape or type; both are named.
     """
     if takes and set(arrays) != set(takes):
-        raise InputError(f"preprocessing gives {_listed(tuple(arrays))} and the model takes {_listed(takes)}")
+        raise InputError(f"preprocessing returns {_listed(tuple(arrays))}, but the model takes {_listed(takes)}")
     for name, tensor in tensors.items():
         array = arrays[name]
         if tensor.shape is not None and not _fits(array.shape, tensor.shape):
             got = _shape((None, *array.shape[1:]))
             raise InputError(
-                f"the model's input {name!r} takes shape {_shape(tensor.shape)} and got {got}",
+                f"the model's input {name!r} takes shape {_shape(tensor.shape)} but got {got}",
                 remedy="change the columns in `inputs`, or add a stage (reshape, layout, resize) to `preprocess`",
             )
         if tensor.dtype is not None and _type(array) != tensor.dtype:

@@ -21,7 +21,9 @@ class RuntimeModel(Model):
         (), description="Stages between dataset columns and the model's inputs, in order."
     )
     answer: AnswerPlace | None = Field(
-        None, description="Of a model that writes text: where in it the answer is; default: the whole text is compared."
+        None,
+        description="For a model that writes text: where in the text the answer is; default: the whole text is "
+        "compared.",
     )
 
     @model_validator(mode="after")
@@ -29,7 +31,7 @@ class RuntimeModel(Model):
         if self.answer is not None and self.outputs and "text" not in self.outputs:
             named = ", ".join(self.outputs)
             raise custom_error(
-                Problem(f"`answer:` says where in a text the answer is, and `outputs` names {named}", choices=("text",))
+                Problem(f"`answer:` locates the answer in a text, but `outputs` names {named}", choices=("text",))
             )
         return self
 
@@ -51,7 +53,7 @@ class FileModel(RuntimeModel):
     suffixes: ClassVar[tuple[str, ...]] = ()
     """Endings of the files that this kind reads; empty: any. A name without an ending is let through."""
 
-    path: str = Field(min_length=1, description="The model file, from the spec's folder.")
+    path: str = Field(min_length=1, description="The model file, relative to the spec's folder.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         return (self.model_file(access),)

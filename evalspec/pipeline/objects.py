@@ -33,7 +33,7 @@ class _Plain(pickle.Pickler):
                 where = "this program itself" if obj.__module__ == "__main__" else "a function"
                 raise InputError(
                     f"{what} is defined in {where}, where the process that measures can't import it",
-                    remedy="define it in a module, at the top, or pip install 'evalspec-gate[memory]'",
+                    remedy="define it at the top level of a module, or pip install 'evalspec-gate[memory]'",
                 )
         return NotImplemented
 
@@ -65,8 +65,8 @@ def write_object(value: object, folder: Path, name: str) -> str:
     """
     if not (callable(value) or is_estimator(value)):
         raise InputError(
-            f"an object of type {type(value).__name__} is no model: it can't be called, and has no predict",
-            remedy="hand over an estimator, a torch module or a function",
+            f"an object of type {type(value).__name__} is not a model: it can't be called, and has no predict",
+            remedy="pass an estimator, a torch module or a function",
         )
     file = f"{name}{TORCH}" if is_module(value) else f"{name}.pkl"
     pickler = _pickler()
@@ -83,8 +83,8 @@ def write_object(value: object, folder: Path, name: str) -> str:
     except Exception as error:
         # Anything may be raised by the object's own way of being pickled.
         raise InputError(
-            f"an object of type {type(value).__name__} can't be handed to another process: {first_line(error)}",
-            remedy="save it to a file, and name its kind and path in the spec",
+            f"an object of type {type(value).__name__} can't be sent to a separate process: {first_line(error)}",
+            remedy="save it to a file, and put its kind and path into the spec",
         ) from error
     return file
 
@@ -133,9 +133,9 @@ def read_object(path: Path, searched: Sequence[str]) -> object:
             return _torch_load(stream) if path.suffix == TORCH else pickle.load(stream)
     except Exception as error:
         raise InputError(
-            f"what was handed over in memory can't be made again in the process that measures: "
+            f"the object passed in memory can't be recreated in the process that measures: "
             f"{type(error).__name__}: {first_line(error)}",
-            remedy="define its class or function in a module that can be imported from anywhere",
+            remedy="define its class or function in an importable module",
         ) from error
 
 

@@ -33,7 +33,7 @@ class MultipleChoice(Part):
 
     column: str = Field(min_length=1, description="Column with the list of options of each row, as many in every row.")
     show: Literal["letters", "none"] = Field(
-        "letters", description="letters: the place of the prompt that the column feeds lists them as A. B. C.; none."
+        "letters", description="letters: the prompt lists them as A. B. C. in the place for this column; none."
     )
     score: OptionScore = Field(
         "letter",
@@ -44,7 +44,8 @@ class MultipleChoice(Part):
         1,
         ge=1,
         le=26,
-        description="Each row is asked in so many rotations of its options; each is an answer, and the row a cluster.",
+        description="Number of rotations of the options in which each row is asked; each gives one answer, and the "
+        "row is the cluster.",
     )
 
     def listed(self, options: Sequence[str]) -> str:
@@ -64,7 +65,7 @@ class MultipleChoice(Part):
         if self.orders > options:
             raise InputError(
                 f"`orders: {self.orders}` asks for more rotations than the {options} options of a row have",
-                remedy=f"say orders: {options}",
+                remedy=f"set orders: {options}",
             )
 
 
@@ -101,8 +102,8 @@ class ChoiceLayout:
         letters = lettered.column(answer).to_pylist()
         if None in letters:
             raise InputError(
-                f"row {letters.index(None)} of {dataset!r} has no {answer!r}, and is an example of the prompt",
-                remedy="fill it, or leave the row out with `where:`",
+                f"row {letters.index(None)} of {dataset!r} has no {answer!r}, but is an example of the prompt",
+                remedy="fill it, or exclude the row with `where:`",
             )
         if self.options.score != "letter":
             letters = [str(one[LETTERS.index(letter)]) for one, letter in zip(listed, letters, strict=True)]
@@ -148,13 +149,13 @@ def letter_shares(tops: Mapping[str, float], count: int) -> tuple[NDArray[Any], 
         raise InputError(
             f"the {len(tops)} likeliest first tokens hold no {missing[0]}, so this option has no probability: the "
             "model does not answer with a letter",
-            remedy="end the prompt so that a letter comes next (`Answer:`), begin the answer with `prefill:`, or take "
+            remedy="end the prompt so that a letter comes next (`Answer:`), begin the answer with `prefill:`, or use "
             "the model's own chat template",
         )
     shares = np.array(list(mass.values()))
     whole = float(shares.sum())
     if whole <= 0.0:
-        raise InputError("the letters of the options have no probability at all")
+        raise InputError("all letters of the options have probability 0")
     return shares / whole, whole
 
 
@@ -195,8 +196,8 @@ def as_letters(table: pa.Table, label: str, options: MultipleChoice) -> pa.Table
         place = _place(one, choices or (), whole=whole, by_letter=by_letter)
         if one is not None and place is None:
             raise InputError(
-                f"row {row} (counted from 0) has the label {one!r}, which names none of its options",
-                remedy="name the right option by its letter, its place counted from 0, or its own text",
+                f"row {row} (counted from 0) has the label {one!r}, which is not one of its options",
+                remedy="give the right option by its letter, its position counted from 0, or its text",
             )
         letters.append(None if place is None else LETTERS[place])
     return table.set_column(table.column_names.index(label), label, pa.array(letters, pa.string()))

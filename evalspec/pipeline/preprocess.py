@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 Reference = Annotated[
     str,
     StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"),
-    Field(description="Code, as `package.module:name`; it runs under --trust only."),
+    Field(description="Code, as `package.module:name`; it runs only under --trust."),
 ]
 Size = Annotated[int, Field(ge=1, le=65536)]
 ChannelsField = Annotated[
     Literal["first", "last"],
-    Field(description="Where the channels of an image stand; images of rows x height x width have none."),
+    Field(description="Axis of the channels of an image; images of rows x height x width have none."),
 ]
 
 
@@ -44,7 +44,7 @@ class Stage(Part):
     """Base of all stages. Exactly one key names the stage, the others are its options."""
 
     key: ClassVar[str]
-    inputs: tuple[str, ...] = Field((), description="Tensors that it is applied to; empty: all of them.")
+    inputs: tuple[str, ...] = Field((), description="Tensors that it applies to; empty: all of them.")
 
     def __str__(self) -> str:
         fields = self.model_dump(mode="json", exclude_defaults=True)
@@ -62,12 +62,12 @@ class Stage(Part):
 
 
 class Cast(Stage):
-    """Another number type."""
+    """Converts to a different number type."""
 
     key: ClassVar[str] = "cast"
     cast: Literal[
         "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "bool"
-    ] = Field(description="The type wanted.")
+    ] = Field(description="Target type.")
 
     def apply(self, array: NDArray[Any]) -> NDArray[Any]:
         import numpy as np
@@ -84,7 +84,7 @@ class Scale(Stage):
     """Multiply by a factor and add an offset; whole numbers become float32 first."""
 
     key: ClassVar[str] = "scale"
-    scale: float = Field(description="The factor: 0.00392156862745098 makes 0..1 of bytes.")
+    scale: float = Field(description="The factor: 0.00392156862745098 maps bytes to 0..1.")
     offset: float = Field(0.0, description="Added after.")
 
     def apply(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -96,7 +96,7 @@ class Scale(Stage):
 class MeanStd(Part):
     """Mean to subtract and standard deviation to divide by."""
 
-    mean: tuple[float, ...] = Field(min_length=1, description="One for all, or one for each channel.")
+    mean: tuple[float, ...] = Field(min_length=1, description="One for all, or one per channel.")
     std: tuple[Annotated[float, Field(gt=0)], ...] = Field(min_length=1, description="As mean.")
 
 
@@ -114,11 +114,11 @@ class Normalize(Stage):
 
 
 class Resize(Stage):
-    """Images of another size."""
+    """Resizes images."""
 
     key: ClassVar[str] = "resize"
     resize: tuple[Size, Size] = Field(description="[height, width].")
-    method: Literal["bilinear", "nearest"] = Field("bilinear", description="How pixels between are found.")
+    method: Literal["bilinear", "nearest"] = Field("bilinear", description="Interpolation.")
     antialias: bool = Field(True, description="Average over the step when shrinking, as Pillow does.")
     channels: ChannelsField = "last"
 
@@ -142,7 +142,7 @@ class CenterCrop(Stage):
 
 
 class Layout(Stage):
-    """Axes in another order: `nhwc -> nchw`; a letter only on the right is a new axis of size 1: `nhw -> nchw`."""
+    """Reorders axes: `nhwc -> nchw`; a letter only on the right is a new axis of size 1: `nhw -> nchw`."""
 
     key: ClassVar[str] = "layout"
     layout: Annotated[str, StringConstraints(pattern=r"^n[a-z]* *-> *n[a-z]*$")] = Field(
@@ -172,11 +172,11 @@ class Layout(Stage):
 
 
 class Reshape(Stage):
-    """Each row in another shape: `[8, 8]` makes an image of 64 flat numbers."""
+    """Reshapes each row: `[8, 8]` makes an image of 64 flat numbers."""
 
     key: ClassVar[str] = "reshape"
     reshape: tuple[Annotated[int, Field(ge=-1, le=1 << 24)], ...] = Field(
-        min_length=1, max_length=8, description="Shape of a row; one -1 is what is left over."
+        min_length=1, max_length=8, description="Shape of a row; one -1 is inferred."
     )
 
     @model_validator(mode="after")
@@ -195,8 +195,8 @@ class Pad(Stage):
     """Filled up to a size."""
 
     key: ClassVar[str] = "pad"
-    pad: tuple[Size, ...] = Field(min_length=1, max_length=2, description="[length] or [height, width] wanted.")
-    value: float = Field(0.0, description="What it is filled with.")
+    pad: tuple[Size, ...] = Field(min_length=1, max_length=2, description="Target size: [length] or [height, width].")
+    value: float = Field(0.0, description="Fill value.")
     fill: Literal["after", "around"] = Field("after", description="Where the filling goes.")
     channels: ChannelsField = "last"
 
@@ -221,7 +221,7 @@ class Softmax(Stage):
 
 
 class PythonStage(Stage):
-    """Code of your own: a dict of arrays in, a dict of arrays out, rows first."""
+    """Your own code: a dict of arrays in, a dict of arrays out, rows first."""
 
     key: ClassVar[str] = "python"
     python: Reference
@@ -252,8 +252,8 @@ def _named(value: Any) -> Any:
     remedy = did_you_mean(keys[0], STAGE_NAMES) if keys else None
     if len(known) > 1:
         message, remedy = (
-            f"one stage a line: this one names {' and '.join(known)}",
-            f"write {known[1]} as another stage",
+            f"one stage per line: this one names {' and '.join(known)}",
+            f"write {known[1]} as a separate stage",
         )
     elif known:
         message, remedy = f"the stage {known[0]!r} needs a value", f"write {{{known[0]}: ...}}"
@@ -363,4 +363,4 @@ def as_stages(stages: Sequence[Any]) -> tuple[Stage, ...]:
         return tuple(TypeAdapter(list[AnyStage]).validate_python(list(stages)))
     except ValidationError as error:
         first = error.errors()[0]
-        raise InputError(f"preprocess[{first['loc'][0]}] is no stage: {first['msg']}") from error
+        raise InputError(f"preprocess[{first['loc'][0]}] is not a stage: {first['msg']}") from error

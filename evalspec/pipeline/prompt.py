@@ -32,7 +32,7 @@ Role = Literal["system", "user", "assistant"]
 
 
 class Turn(NamedTuple):
-    """One message: who says it, and the text."""
+    """One message: its role and its text."""
 
     role: Role
     text: str
@@ -46,16 +46,16 @@ class Shot(NamedTuple):
 
 
 class Shots(Part):
-    """Examples that a prompt shows before it asks: the first rows of a dataset, the same before every question."""
+    """Examples shown in the prompt: the first rows of a dataset, the same for every question."""
 
-    dataset: DatasetName = Field(description="Where they come from; not the dataset that is asked about.")
-    rows: int = Field(ge=1, le=1000, description="How many: the first of the dataset.")
+    dataset: DatasetName = Field(description="Dataset of the examples; not the dataset that is evaluated.")
+    rows: int = Field(ge=1, le=1000, description="How many: the first rows of the dataset.")
     ask: Text | dict[str, Text] | None = Field(
         None,
-        description="Column for the prompt's place, or {place: column}; default: the columns that are called as the "
-        "places are.",
+        description="Column for the prompt's place, or {place: column}; default: the columns with the names of the "
+        "places.",
     )
-    answer: Text = Field(description="Column with what the assistant says.")
+    answer: Text = Field(description="Column with the assistant's answer.")
     _source: Dataset | None = PrivateAttr(None)
 
     @property
@@ -90,7 +90,9 @@ class Shots(Part):
         from evalspec.sources.reading.open import open_dataset
 
         if self._source is None:
-            raise InputError(f"the examples of the prompt come from {self.dataset!r}, which is no dataset of the spec")
+            raise InputError(
+                f"the examples of the prompt come from {self.dataset!r}, which is not a dataset of the spec"
+            )
         columns = self.columns(places)
         listed = "" if choice is None else columns.get(choice.place, choice.options.column)
         read = (*columns.values(), self.answer, *((listed,) if listed else ()))
@@ -98,7 +100,7 @@ class Shots(Part):
         if table.num_rows < self.rows:
             raise InputError(
                 f"the prompt shows {self.rows:,} examples and {self.dataset!r} has {table.num_rows:,} rows",
-                remedy=f"say rows: {table.num_rows}, or add some",
+                remedy=f"set rows: {table.num_rows}, or add rows",
             )
         rows = table.slice(0, self.rows)
         if choice is not None:
@@ -113,8 +115,8 @@ class Shots(Part):
         for row, cell in enumerate(cells):
             if cell is None or cell != cell or not str(cell).strip():
                 raise InputError(
-                    f"row {row} of {self.dataset!r} has no {column!r}, and is an example of the prompt",
-                    remedy="fill it, or leave the row out with `where:`",
+                    f"row {row} of {self.dataset!r} has no {column!r}, but is an example of the prompt",
+                    remedy="fill it, or exclude the row with `where:`",
                 )
         return [str(cell) for cell in cells]
 
@@ -126,12 +128,12 @@ class Prompt(Part):
     Of several texts in ``user`` the first is what ships; what checks of the model require must hold for each of them.
     """
 
-    system: Text | None = Field(None, description="System text; left out, there is none.")
+    system: Text | None = Field(None, description="System text; default: none.")
     user: Text | tuple[Text, ...] = Field(
-        description='What the user says: "Question: {question}"; or several ways to say it, the first being what ships.'
+        description='User text: "Question: {question}"; or several wordings, the first being what ships.'
     )
-    shots: Shots | None = Field(None, description="Examples shown before: {dataset: examples, rows: 4, answer: label}.")
-    prefill: Text | None = Field(None, description="Text with which the assistant's answer begins; nothing fills it.")
+    shots: Shots | None = Field(None, description="Examples shown first: {dataset: examples, rows: 4, answer: label}.")
+    prefill: Text | None = Field(None, description="Fixed text with which the assistant's answer begins.")
     _examples: tuple[Shot, ...] = PrivateAttr(())
 
     @field_validator("system")
@@ -147,7 +149,7 @@ class Prompt(Part):
         if not texts:
             raise custom_error(Problem("`user` is empty", remedy='write such as "Question: {question}"'))
         if len(set(texts)) < len(texts):
-            raise custom_error(Problem("`user` has the same text twice", remedy="take one out"))
+            raise custom_error(Problem("`user` has the same text twice", remedy="remove one"))
         for text in texts:
             _check_places(text)
         return value
@@ -264,20 +266,22 @@ def _either_length(schema: dict[str, Any]) -> None:
 
 
 class Generate(Part):
-    """How an answer is made. All of it is sent, since servers have defaults of their own."""
+    """How an answer is generated. All settings are sent, since servers have their own defaults."""
 
     model_config = ConfigDict(json_schema_extra=_either_length)
 
-    max_tokens: int = Field(ge=1, le=1_000_000, description="Tokens of an answer at the most.")
+    max_tokens: int = Field(ge=1, le=1_000_000, description="Maximum number of tokens in an answer.")
     tokens: Annotated[str, StringConstraints(pattern=EXACTLY.pattern)] | None = Field(
         None,
-        description="exactly 128: that many, though the answer has ended before; for capacity only, in the place of "
-        "max_tokens.",
+        description="exactly 128: that many, even if the answer would end earlier; only for capacity tests, instead "
+        "of max_tokens.",
     )
     temperature: float = Field(0.0, ge=0, le=2, description="0: always the most likely token.")
-    top_p: float | None = Field(None, gt=0, le=1, description="Sample from the likeliest tokens of this mass only.")
+    top_p: float | None = Field(
+        None, gt=0, le=1, description="Sample only from the likeliest tokens with this total probability."
+    )
     stop: tuple[Text, ...] = Field((), max_length=4, description="Texts that end an answer.")
-    seed: int | None = Field(None, ge=0, lt=2**31, description="Of the server's sampling, where it has one.")
+    seed: int | None = Field(None, ge=0, lt=2**31, description="Seed of the server's sampling, if it supports one.")
     samples: int = Field(
         1,
         ge=1,
@@ -293,18 +297,18 @@ class Generate(Part):
         if exact is None:
             return given
         if "max_tokens" in given:
-            message = f"`max_tokens` and `tokens: {given['tokens']}` both say how long an answer is"
+            message = f"`max_tokens` and `tokens: {given['tokens']}` both set the length of an answer"
             raise custom_error(Problem(message, remedy="keep one of them"))
         if given.get("stop"):
-            message = f"with `tokens: {given['tokens']}` nothing ends an answer, and `stop` would"
-            raise custom_error(Problem(message, remedy="take `stop` out"))
+            message = f"with `tokens: {given['tokens']}` nothing may end an answer early, but `stop` would"
+            raise custom_error(Problem(message, remedy="remove `stop`"))
         return {**given, "max_tokens": int(exact[1])}
 
     @model_validator(mode="after")
     def _samples_differ(self) -> Self:
         if self.samples > 1 and self.temperature == 0:
             message = f"{self.samples} samples at a temperature of 0 are one and the same"
-            raise custom_error(Problem(message, remedy="say such as temperature: 0.8, or take `samples` out"))
+            raise custom_error(Problem(message, remedy="set a temperature such as 0.8, or remove `samples`"))
         return self
 
     def fields(self) -> dict[str, Any]:
@@ -338,7 +342,7 @@ def _check_places(text: str) -> None:
     for match in PLACE.finditer(text):
         if match[0] in ("{", "}") or match[1] == "":
             remedy = "write {{ and }} for braces, {name} for an input"
-            raise custom_error(Problem(f"a brace stands alone in the text: {_near(text, match)}", remedy=remedy))
+            raise custom_error(Problem(f"there is a single brace in the text: {_near(text, match)}", remedy=remedy))
 
 
 def _shots_problem(prompt: Prompt) -> Problem | None:
@@ -348,7 +352,7 @@ def _shots_problem(prompt: Prompt) -> Problem | None:
         missing = sorted(every - set(_places((text,))))
         if missing:
             return Problem(
-                f"the template {_shown(text)} has no place for {missing[0]!r}, and another one has",
+                f"the template {_shown(text)} has no place for {missing[0]!r}, but another template has",
                 remedy=f'put "{{{missing[0]}}}" into it',
             )
     if prompt.shots is None:
@@ -356,12 +360,12 @@ def _shots_problem(prompt: Prompt) -> Problem | None:
     ask = prompt.shots.ask
     if isinstance(ask, str) and len(every) != 1:
         return Problem(
-            f"`ask: {ask}` fills one place, and `user` has {len(every)}",
+            f"`ask: {ask}` fills one place, but `user` has {len(every)}",
             remedy="name a column for each: ask: {place: column}",
         )
     for place in ask if isinstance(ask, dict) else ():
         if place not in every:
-            return Problem(f"`ask` fills {place!r}, and `user` has no such place", choices=tuple(sorted(every)))
+            return Problem(f"`ask` fills {place!r}, but `user` has no such place", choices=tuple(sorted(every)))
     return None
 
 

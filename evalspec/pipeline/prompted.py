@@ -21,12 +21,12 @@ from evalspec.pipeline.prompt import Generate, Prompt
 class PromptedModel(RuntimeModel):
     """A model that may be asked about a row with a text."""
 
-    prompt: Prompt | None = Field(None, description="What is sent about a row.")
-    generate: Generate | None = Field(None, description="How an answer is made.")
+    prompt: Prompt | None = Field(None, description="What is sent for a row.")
+    generate: Generate | None = Field(None, description="How an answer is generated.")
     options: MultipleChoice | None = Field(
         None,
-        description="Options to choose from: the answer is a probability for each. With `generate` a text is written "
-        "beside, which is what is timed, and what `answers` looks at.",
+        description="Options to choose from: the answer is a probability for each. With `generate` the model also "
+        "writes a text, which is what is timed and what `answers` checks.",
     )
 
     @model_validator(mode="after")
@@ -42,22 +42,24 @@ class PromptedModel(RuntimeModel):
             return Problem("`options` needs `prompt:`", remedy=remedy)
         shown = self.options_input in self.prompt.inputs
         if options.show == "letters" and not shown:
-            message = f"the options are shown with letters, and `prompt` has no place for {options.column!r}"
-            return Problem(message, remedy=f'put "{{{self.options_input}}}" into `user`, or say `show: none`')
+            message = f"the options are shown with letters, but `prompt` has no place for {options.column!r}"
+            return Problem(message, remedy=f'put "{{{self.options_input}}}" into `user`, or set `show: none`')
         if options.show == "none" and shown:
-            message = f"`show: none`, and `prompt` has a place for {options.column!r}"
-            return Problem(message, remedy="take one of them out")
+            message = f"`show: none` is set, but `prompt` has a place for {options.column!r}"
+            return Problem(message, remedy="remove one of them")
         if options.score == "letter" and options.show == "none":
-            return Problem("a letter is scored and none is shown", remedy="say `show: letters`, or `score: sum`")
-        if self.classes is not None:
-            return Problem("`classes` and `options` exclude each other: options are the classes", remedy="keep one")
-        if self.answer is not None and self.generate is None:
-            remedy = "take it out, or add `generate:`, by which it writes a text beside"
             return Problem(
-                "`answer` is where in a text the answer is, and a model with `options` writes none", remedy=remedy
+                "a letter is scored, but no letters are shown", remedy="set `show: letters`, or `score: sum`"
+            )
+        if self.classes is not None:
+            return Problem("`classes` and `options` can't be combined: the options are the classes", remedy="keep one")
+        if self.answer is not None and self.generate is None:
+            remedy = "remove it, or add `generate:`, so that the model also writes a text"
+            return Problem(
+                "`answer` locates the answer in a text, but a model with `options` writes none", remedy=remedy
             )
         if self.outputs:
-            return Problem("`outputs` of a model with `options` are probabilities", remedy="take it out")
+            return Problem("`outputs` of a model with `options` are probabilities", remedy="remove it")
         return None
 
     @property

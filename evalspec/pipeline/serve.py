@@ -149,7 +149,7 @@ class Served:
             return self._call(ready, rows)
         pieces = [self._padded(ready, first, min(fixed, rows - first), fixed) for first in range(0, rows, fixed)]
         if any(piece.keys() != pieces[0].keys() for piece in pieces):
-            raise InputError("the model gives other outputs from one batch to the next")
+            raise InputError("the model's outputs change from one batch to the next")
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
     @property
@@ -183,7 +183,7 @@ class Served:
         if place is None or (mapped.texts is None and self.model.chooses is not None):
             return mapped
         if mapped.texts is None:
-            raise InputError("`answer:` says where in a text the answer is, and the model gives no text")
+            raise InputError("`answer:` locates the answer in a text, but the model gives no text")
         found = place.extracted(mapped.texts.tolist(), first_row)
         return replace(mapped, extracted=found, extracted_as=place.as_)
 
@@ -206,7 +206,7 @@ class Served:
             if self.facts.key is None:
                 raise InputError(
                     f"predictions are joined by key and the dataset {self.facts.name!r} has none",
-                    remedy="add `key:` to the dataset, the column that names a row",
+                    remedy="add `key:` to the dataset, the column that identifies a row",
                 )
             self._use(self.loaded.for_dataset(self.facts, table))
 
@@ -328,10 +328,10 @@ def _agreed(stated: tuple[str, ...] | None, own: tuple[str, ...] | None) -> tupl
         return stated or own
     if len(stated) != len(own):
         raise InputError(
-            f"`classes` lists {len(stated)} labels and the model has {len(own)} of its own", choices=own[:20]
+            f"`classes` lists {len(stated)} labels, but the model has {len(own)} of its own", choices=own[:20]
         )
     if stated != own and set(stated) == set(own):
         raise InputError(
-            "`classes` lists the model's own labels in another order", choices=own, remedy="leave `classes` out"
+            "`classes` lists the model's own labels in a different order", choices=own, remedy="leave `classes` out"
         )
     return stated

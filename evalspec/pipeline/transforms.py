@@ -22,7 +22,7 @@ def numbers(array: Array, stage: str) -> Array:
         InputError: It holds text or something else.
     """
     if array.dtype.kind not in "biuf":
-        raise InputError(f"the preprocessing stage {stage!r} takes numbers and got {kind_of(array)}")
+        raise InputError(f"the preprocessing stage {stage!r} takes numbers but got {kind_of(array)}")
     return array
 
 
@@ -56,7 +56,7 @@ def spatial_axes(array: Array, channels: Channels, stage: str) -> tuple[int, int
     """
     if array.ndim not in IMAGE_AXES:
         raise InputError(
-            f"the preprocessing stage {stage!r} takes images (rows, height, width[, channels]) and got shape "
+            f"the preprocessing stage {stage!r} takes images (rows, height, width[, channels]) but got shape "
             f"{array.shape}",
             remedy="put {reshape: [height, width]} before it if the column is flat",
         )
@@ -138,7 +138,7 @@ def center_crop(array: Array, size: tuple[int, int], channels: Channels) -> Arra
     axes = spatial_axes(array, channels, "center_crop")
     have = tuple(array.shape[axis] for axis in axes)
     if have[0] < size[0] or have[1] < size[1]:
-        raise InputError(f"the preprocessing stage 'center_crop' wants {list(size)} of images of {list(have)}")
+        raise InputError(f"the preprocessing stage 'center_crop' needs {list(size)}, but images have {list(have)}")
     window: list[slice] = [slice(None)] * array.ndim
     for axis, wanted in zip(axes, size, strict=True):
         start = round((array.shape[axis] - wanted) / 2)
@@ -154,12 +154,14 @@ def pad(array: Array, size: Sequence[int], value: float, fill: str, channels: Ch
     """
     axes: tuple[int, ...] = (1,) if len(size) == 1 else spatial_axes(array, channels, "pad")
     if array.ndim <= axes[-1]:
-        raise InputError(f"the preprocessing stage 'pad' wants rows of {len(size)} axes and got shape {array.shape}")
+        raise InputError(f"the preprocessing stage 'pad' needs rows with {len(size)} axes but got shape {array.shape}")
     widths = [(0, 0)] * array.ndim
     for axis, wanted in zip(axes, size, strict=True):
         missing = wanted - array.shape[axis]
         if missing < 0:
-            raise InputError(f"the preprocessing stage 'pad' wants {list(size)} and rows are larger: {array.shape[1:]}")
+            raise InputError(
+                f"the preprocessing stage 'pad' pads to {list(size)}, but rows are larger: {array.shape[1:]}"
+            )
         before = missing // 2 if fill == "around" else 0
         widths[axis] = (before, missing - before)
     return np.pad(array, widths, constant_values=value)
@@ -173,7 +175,7 @@ def layout(array: Array, before: str, after: str) -> Array:
     """
     if array.ndim != len(before):
         raise InputError(
-            f"the preprocessing stage 'layout' reads {before!r} ({len(before)} axes) and got shape {array.shape}"
+            f"the preprocessing stage 'layout' reads {before!r} ({len(before)} axes) but got shape {array.shape}"
         )
     new = [letter for letter in after if letter not in before]
     letters = before + "".join(new)

@@ -61,7 +61,7 @@ def source_file(reference: str, access: Access) -> Path:
         if path.is_file():
             return path
     # Parents of an installed module are imported by this look-up, so it is code that runs.
-    need_trust(access, f"{module!r} is not in the spec's folder, so finding it runs code")
+    need_trust(access, f"{module!r} is not in the spec's folder, so importing it runs code")
     try:
         module_spec = importlib.util.find_spec(module)
     except (ImportError, ValueError) as error:

@@ -138,10 +138,10 @@ def _effects(check: Check, test: Test | None) -> tuple[float, float] | None:
 def _void(record: CheckRecord, test: Test) -> str | None:
     """Why an earlier run tells nothing of a requirement; None: it tells something."""
     if record.status != "measured":
-        return f"{_ENDED[record.status]} in that run, so no headroom is known: {record.reason}"
+        return f"{_ENDED[record.status]} in that run, so its headroom is unknown: {record.reason}"
     if test.invalid is not None:
-        return f"{_ENDED['invalid']} in that run, so no headroom is known: {test.invalid}"
-    return None if test.missing is None else f"without a value in that run, so no headroom is known: {test.missing}"
+        return f"{_ENDED['invalid']} in that run, so its headroom is unknown: {test.invalid}"
+    return None if test.missing is None else f"without a value in that run, so its headroom is unknown: {test.missing}"
 
 
 def _detects(
@@ -155,14 +155,12 @@ def _detects(
     design = _design(plan, check, one, metric, test)
     if design is None:
         if test is None:
-            return _not_known(one, name, None, None, blocking, "known after a first run")
-        note = "no standard error can be had from its bounds"
+            return _not_known(one, name, None, None, blocking, "known after the first run")
+        note = "its bounds give no standard error"
         if test.p_pass is None:
-            note = "the last run gave no bound here"
+            note = "the last run gave no bound for it"
         elif test.part_unit is not None:
-            note = (
-                "it moves in whole parts, each held against its own limit: a record tells no headroom of their number"
-            )
+            note = "it counts whole parts, each with its own limit: a record gives no headroom for the count"
         return _not_known(one, name, test.n, _as_then(plan, test), blocking, note)
     family = plan.family if blocking else plan.family_warn
     better: Better = "lower" if one.upper else "higher"
@@ -368,7 +366,7 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
     found = detects(plan, before)
     lines = [f"{plan.spec.name}: {len(plan.checks)} checks, about {duration(_seconds(plan, before))}"]
     if before is None:
-        lines.append("no earlier run of this spec is here: times are guesses, and chances are not known")
+        lines.append("there is no earlier run of this spec: times are guesses, and chances are unknown")
     else:
         lines.append(f"times and assumed truths are those of the run of {before.started}")
     lines += profile_lines(plan.spec)
@@ -394,10 +392,10 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
     lines += _repeats(before)
     ready = chance_of_ready(found)
     if ready is None and before is None:
-        lines.append("chance of READY: not known before a first run")
+        lines.append("chance of READY: unknown before the first run")
     elif ready is None:
         unknown = [row.name for row in found if row.blocking and row.chance is None]
-        lines.append(f"chance of READY: not known, since that run does not tell it of {', '.join(unknown)}")
+        lines.append(f"chance of READY: unknown, since that run gives none for {', '.join(unknown)}")
     else:
         lines.append(
             f"chance of READY if the truth is as it was measured then: {in_percent(ready)} (product over requirements)"
@@ -431,10 +429,10 @@ def _table(found: Sequence[Detects]) -> list[str]:
         if one.effects is not None:
             seen, planned = one.effects
             more = "more" if seen > planned else "fewer" if seen < planned else "as many"
-            effect = f"design effect {seen:g} in that run, {planned:g} planned with"
-            lines.append(f"  {effect}: {more} queries would say as much")
-    lines += ["", "passes from: at this truth or better, PASS comes out in nearly all runs;",
-              "fails from: at this truth or worse, FAIL comes out in 4 of 5 runs"]  # fmt: skip
+            effect = f"design effect {seen:g} in that run, {planned:g} in this plan"
+            lines.append(f"  {effect}: {more} queries would be as informative")
+    lines += ["", "passes from: at this truth or better, nearly all runs give PASS;",
+              "fails from: at this truth or worse, 4 of 5 runs give FAIL"]  # fmt: skip
     assumed: dict[str, list[str]] = {}
     for one in found:
         if one.assumed:

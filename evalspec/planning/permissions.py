@@ -32,7 +32,7 @@ class Permission:
     path: str
     why: str
     remedy: str
-    lacks: str = "which was not allowed"
+    lacks: str = "which is not allowed"
 
     def problem(self, file: str) -> Problem:
         """The same, as what is wrong with a command."""
@@ -45,7 +45,7 @@ def lacking(plan: Plan, access: Access, environment: Mapping[str, str] | None = 
     Args:
         plan: Its checks and their models count; what ``--only`` leaves out does not.
         access: What the caller allows.
-        environment: Variables that are set; None: whether a secret is set is not looked at.
+        environment: Variables that are set; None: whether a secret is set is not checked.
     """
     found = [*_code(plan, access), *_secrets(plan, access, environment)]
     return tuple(dict.fromkeys(found))
@@ -71,12 +71,12 @@ def _secrets(plan: Plan, access: Access, environment: Mapping[str, str] | None) 
             option, path = f"--env {variable}", f"models.{name}"
             reads = f"{name} reads the secret {variable} from the environment"
             if variable not in access.env:
-                remedy = f"pass {option} if its server may have it"
+                remedy = f"pass {option} if the server may receive it"
                 yield Permission(option, path, reads, remedy)
             elif environment is not None:
                 value = environment.get(variable, "").strip()
                 if not value:
-                    yield Permission(option, path, reads, f"set {variable}", "where it is not set")
+                    yield Permission(option, path, reads, f"set {variable}", "but it is not set")
                 elif (why := _unfit(plan, variable, value)) is not None:
                     yield Permission(option, path, reads, f"set {variable} to another value", why)
 
@@ -86,11 +86,12 @@ def _unfit(plan: Plan, variable: str, value: str) -> str | None:
     hidden = Redaction({variable: value})
     if not hidden:
         return (
-            f"where it has fewer than {SHORTEST} letters: it could not be told from other text, and so not kept secret"
+            f"but it has fewer than {SHORTEST} letters: it could not be distinguished from other text, so it could not "
+            "be kept secret"
         )
     texts = (plan.spec.text, plan.spec.profile_text, json.dumps(Record.model_json_schema()))
     if any(hidden.text(one) != one for one in texts if one):
-        return "where its value, or a part of it, is a word of the spec or of every record, which are kept"
+        return "but its value, or a part of it, is a word of the spec or of every record, and those are kept"
     return None
 
 

@@ -115,7 +115,7 @@ def _wanted(spec: Spec, only: tuple[str, ...]) -> set[str]:
     names |= {one.name(check.name): check.name for check in spec.checks for one in check.requirements}
     problems = [
         Problem(
-            f"--only {name!r} is no check and no requirement of this spec",
+            f"--only {name!r} is not a check and no requirement of this spec",
             choices=tuple(names),
             remedy=did_you_mean(name, names),
         )

@@ -40,7 +40,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
     """
     record = read_record(run)
     if NAME.fullmatch(name) is None:
-        raise RecordError(f"{name!r} is no name for a baseline; use small letters, digits, and . _ - between them")
+        raise RecordError(f"{name!r} is not a name for a baseline; use small letters, digits, and . _ - between them")
     if record.draft or record.interrupted or record.only:
         what = "a draft" if record.draft else "interrupted" if record.interrupted else "a part of its spec (`--only`)"
         raise RecordError(f"{run} is {what}, so no run can be compared with it; bless a whole run")

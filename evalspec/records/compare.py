@@ -185,7 +185,7 @@ class _View:
             other = [name for name in check.datasets if ours.get(name) != theirs.get(name)]
             return f"other rows in {and_list(other)}" if other else ""
         files = {f"{BASELINE}{one.name}": one.path or one.kind for one in self.after.models}
-        return f"{field} is another file ({files[field]})" if field in files else ""
+        return f"{field} is a different file ({files[field]})" if field in files else ""
 
     def _paired(self, check: CheckRecord, before: Test, test: Test) -> Change | None:
         """The change of an accuracy over rows that both runs answered; None: the rows do not give what it came to."""

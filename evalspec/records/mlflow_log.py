@@ -130,7 +130,7 @@ def log_to_mlflow(record: Record, folder: Path, uri: str) -> MlflowPlace:
     except (MlflowException, SQLAlchemyError, OSError) as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise SpecError(
-            Problem(f"MLflow at {uri} refused the run: {said}", remedy="name another one: --uri")
+            Problem(f"MLflow at {uri} refused the run: {said}", remedy="name a different one: --uri")
         ) from error
 
 

@@ -130,7 +130,7 @@ def _steps(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> 
     """Things to do, as the page has them."""
     found = next_steps(record, verdict, rows)
     lines = [_step(number, step) for number, step in enumerate(found.steps, 1)]
-    lines += [f"{found.more} more stand in the table."] if found.more else []
+    lines += [f"{found.more} more are in the table."] if found.more else []
     return "### What to do\n\n" + "\n".join(lines) if lines else ""
 
 

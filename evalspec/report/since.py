@@ -56,4 +56,4 @@ def _changes(record: Record, verdict: Verdict, before: PreviousRun) -> Iterator[
     asked = record.asked_otherwise
     if asked:
         names = first_of(list(dict.fromkeys(one.of for one in asked)), most=MOST)
-        yield f"{len(asked)} {verb(len(asked), 'thing is', 'things are')} asked otherwise: {names}."
+        yield f"{len(asked)} {verb(len(asked), 'thing is', 'things are')} requested differently: {names}."

@@ -41,7 +41,7 @@ def new_folder(root: Path, spec: str, digest: str, started: datetime) -> Path:
         except FileExistsError:
             if folder.exists():
                 continue
-            raise _unwritable(folder, "a file stands in its way") from None
+            raise _unwritable(folder, "a file is in its way") from None
         except OSError as error:
             raise _unwritable(folder, error.strerror or str(error)) from error
         return folder

@@ -35,7 +35,8 @@ class Gguf(PromptedModel, FileModel):
     """A language model in one file of llama.cpp's format, answered by llama.cpp itself.
 
     Its server runs inside the process that measures, on this machine alone, and is asked as ``protocol: openai`` asks:
-    ``prompt`` says what is sent about a row, ``generate`` how the answer is made. The file's own chat template is used.
+    ``prompt`` says what is sent about a row, ``generate`` how the answer is generated. The file's own chat template is
+    used.
     No prompt is remembered from one request to the next, and what samples beside ``generate`` is switched off.
     """
 
@@ -44,14 +45,14 @@ class Gguf(PromptedModel, FileModel):
     suffixes: ClassVar[tuple[str, ...]] = (".gguf",)
 
     kind: Literal["gguf"] = "gguf"
-    api: Literal["chat", "completions"] = Field("chat", description="chat, or completions of a plain text.")
-    prompt: Prompt = Field(description="What is sent about a row.")
-    generate: Generate | None = Field(None, description="How an answer is made; needed but for `options`.")
+    api: Literal["chat", "completions"] = Field("chat", description="chat, or completions of plain text.")
+    prompt: Prompt = Field(description="What is sent for a row.")
+    generate: Generate | None = Field(None, description="How an answer is generated; required, except with `options`.")
     context: int | None = Field(
-        None, ge=8, le=10_000_000, description="Tokens of prompt and answer together; default: as the model was made."
+        None, ge=8, le=10_000_000, description="Tokens of prompt and answer together; default: the model's own."
     )
-    slots: int = Field(1, ge=1, le=256, description="Requests that are answered at the same time.")
-    timeout_s: Duration = Field(600.0, gt=0, alias="timeout", description="Longest time for an answer.")
+    slots: int = Field(1, ge=1, le=256, description="Number of requests answered in parallel.")
+    timeout_s: Duration = Field(600.0, gt=0, alias="timeout", description="Timeout for an answer.")
 
     @model_validator(mode="after")
     def _has_a_place(self) -> Self:
@@ -59,11 +60,13 @@ class Gguf(PromptedModel, FileModel):
         problem = None if names else Problem("the `prompt` has no place for an input", remedy="put {name} into `user`")
         problem = problem or unplaced(self.inputs, self.texts_taken, "prompt")
         if problem is None and self.generate is None and self.options is None:
-            remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
+            remedy = "such as generate: {max_tokens: 256}; a longer answer is cut and counts as truncated"
             problem = Problem("`kind: gguf` needs `generate:`", remedy=remedy)
         if problem is None and self.options is not None and self.options.score != "letter":
-            message = f"`score: {self.options.score}` needs the likelihood of a text, which llama.cpp does not tell"
-            problem = Problem(message, remedy="say `score: letter`; `kind: transformers` has the likelihood of texts")
+            message = f"`score: {self.options.score}` needs the likelihood of a text, which llama.cpp does not report"
+            problem = Problem(
+                message, remedy="set `score: letter`; `kind: transformers` computes the likelihood of texts"
+            )
         if problem is not None:
             raise custom_error(problem)
         return self
@@ -71,7 +74,7 @@ class Gguf(PromptedModel, FileModel):
     @model_validator(mode="after")
     def _runs_on_the_cpu(self) -> Self:
         if self.device != "cpu":
-            raise ValueError(f"device {self.device!r}: llama.cpp, as its wheel comes, runs on the cpu")
+            raise ValueError(f"device {self.device!r}: llama.cpp runs on the cpu only, as its wheel is built")
         return self
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
@@ -91,7 +94,7 @@ class Gguf(PromptedModel, FileModel):
         path = self.model_file(access)
         with path.open("rb") as stream:
             if stream.read(len(MAGIC)) != MAGIC:
-                raise InputError(f"{self.path!r} is no GGUF file: it does not begin with the letters GGUF")
+                raise InputError(f"{self.path!r} is not a GGUF file: it does not begin with the letters GGUF")
         threads = threads or usable_cpus()
         engine = _engine(self, path, threads)
         loaded = load(_served(self.with_examples(access), engine.listening_address), {})
@@ -104,8 +107,9 @@ class Gguf(PromptedModel, FileModel):
         if self.context is not None and isinstance(trained, int) and self.context > self.slots * trained:
             loaded.close()
             raise InputError(
-                f"a `context` of {self.context:,} tokens is more than the {trained:,} that {self.path!r} was made for",
-                remedy=f"say context: {trained}, or leave it out",
+                f"a `context` of {self.context:,} tokens is more than the {trained:,} that {self.path!r} was trained "
+                "with",
+                remedy=f"set context: {trained}, or leave it out",
             )
         return LoadedGguf(**known, engine=engine)
 
@@ -145,7 +149,8 @@ def _engine(model: Gguf, path: Path, threads: int) -> Any:
     except RuntimeError as error:
         raise InputError(
             f"llama.cpp can't load {model.path!r}",
-            remedy="look whether the file is whole, its architecture is one that llama.cpp knows, and memory suffices",
+            remedy="check that the file is complete, that llama.cpp supports its architecture, and that there is "
+            "enough memory",
         ) from error
 
 

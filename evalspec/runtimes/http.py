@@ -47,7 +47,7 @@ class Secret(Part):
     """A value that stands in a variable of the environment."""
 
     env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = Field(
-        description="Name of the variable; it is read under --env NAME only, and never recorded."
+        description="Name of the variable; it is read only under --env NAME, and never recorded."
     )
 
 
@@ -60,8 +60,8 @@ class Http(PromptedModel):
     input (all rows as a list, or one row inside ``{each: ...}``), and ``response`` says where in the answer each output
     stands: ``{label: "predictions[*].class"}``. With ``per_row: true`` each request is about one row.
     ``protocol: openai`` is a language model that streams: ``url`` ends in ``/v1``, ``prompt`` says what is sent about a
-    row, ``generate`` how the answer is made. It is answered where the stream has a piece of an answer, a reason for
-    ending and ``[DONE]``; one that holds an error, is cut off or empty has failed.
+    row, ``generate`` how the answer is generated. It is answered where the stream has a piece of an answer, a reason
+    for ending and ``[DONE]``; one that holds an error, is cut off or empty has failed.
 
     What is timed is from the first byte of a request, made before, to the last byte of the answer; preprocessing,
     writing JSON and reading it are the client's and lie outside (``stages`` times them too). Connections are kept and
@@ -74,56 +74,55 @@ class Http(PromptedModel):
     served: ClassVar[bool] = True
 
     kind: Literal["http"] = "http"
-    url: str = Field(min_length=1, max_length=2000, description="Where the server is: http://127.0.0.1:8080.")
-    protocol: Protocol = Field("oip", description="What it speaks.")
-    model_name: ModelName | None = Field(None, description="oip, openai: what the server calls the model.")
+    url: str = Field(min_length=1, max_length=2000, description="URL of the server: http://127.0.0.1:8080.")
+    protocol: Protocol = Field("oip", description="Protocol of the server.")
+    model_name: ModelName | None = Field(None, description="oip, openai: the server's name for the model.")
     version: Annotated[str, StringConstraints(pattern=rf"^{SEGMENT.pattern}$", max_length=200)] | None = Field(
-        None, description="oip: version of the model; left out, the server chooses."
+        None, description="oip: version of the model; default: the server chooses."
     )
-    binary: bool = Field(False, description="oip: tensors follow the JSON as bytes.")
+    binary: bool = Field(False, description="oip: send tensors as bytes after the JSON.")
     request: Any = Field(None, description='json: template of a request; "{name}" stands for that input.')
-    response: dict[str, str] = Field(default_factory=dict, description="json: output: where in the answer it stands.")
-    per_row: bool = Field(False, description="json: one row a request; placeholders are a row's values.")
-    api: Literal["chat", "completions"] = Field("chat", description="openai: chat, or completions of a plain text.")
-    prompt: Prompt | None = Field(None, description="openai: what is sent about a row.")
+    response: dict[str, str] = Field(default_factory=dict, description="json: path of each output in the answer.")
+    per_row: bool = Field(False, description="json: one row per request; placeholders are a row's values.")
+    api: Literal["chat", "completions"] = Field("chat", description="openai: chat, or completions of plain text.")
+    prompt: Prompt | None = Field(None, description="openai: what is sent for a row.")
     generate: Generate | None = Field(None, description="openai: how an answer is made.")
     tokenizer: str | None = Field(
         None,
         min_length=1,
-        description="openai: tokenizer.json, from the spec's folder, that counts the tokens of answers beside the "
-        "server's own count.",
+        description="openai: tokenizer.json in the spec's folder, which counts the tokens of answers in addition to "
+        "the server's count.",
     )
     chat_template: str | None = Field(
         None,
         min_length=1,
-        description="openai: the chat template that the server should have: a file, from the spec's folder, or "
-        "sha256:...; what it tells of itself (llama.cpp, at /props) must be that.",
+        description="openai: the chat template that the server should have: a file in the spec's folder, or "
+        "sha256:...; what the server reports (llama.cpp, at /props) must match it.",
     )
     prefix: Literal["salted", "as_is"] = Field(
         "salted",
-        description="openai: salted: each prompt that is timed begins with a word of its own, so that no cache of "
-        "prompts knows it; as_is: timed as it is sent, so that numbers hold for warm caches.",
+        description="openai: salted: each timed prompt begins with a unique word, so that no prompt cache has it; "
+        "as_is: timed unchanged, so that numbers hold for warm caches.",
     )
     api_key: Secret | None = Field(None, description="openai: the key, sent as a bearer token: {env: NAME}.")
     headers: dict[HeaderName, HeaderText | Secret] = Field(
-        default_factory=dict, description="Sent with every request; a secret is named: {env: NAME}."
+        default_factory=dict, description="Sent with every request; refer to a secret by {env: NAME}."
     )
     ca: str | None = Field(
         None,
         min_length=1,
-        description="https: PEM file, from the spec's folder, with the only authorities to trust; left out: the "
-        "system's own.",
+        description="https: PEM file in the spec's folder with the only authorities to trust; default: the system's.",
     )
-    timeout_s: Duration = Field(10.0, gt=0, alias="timeout", description="Longest time for an answer.")
+    timeout_s: Duration = Field(10.0, gt=0, alias="timeout", description="Timeout for an answer.")
     health: str | None = Field(
-        None, pattern=r"^/[!-~]*$", description="Path that answers 200 when it is ready; oip: that of the model."
+        None,
+        pattern=r"^/[!-~]*$",
+        description="Path that answers 200 when the server is ready; oip: default: the model's.",
     )
     start: tuple[str, ...] = Field(
-        (), description="Command that starts the server, for the time of a run; runs under --trust only."
+        (), description="Command that starts the server for the time of a run; runs only under --trust."
     )
-    ready_within_s: Duration = Field(
-        60.0, gt=0, alias="ready_within", description="Longest time from its start until it is ready."
-    )
+    ready_within_s: Duration = Field(60.0, gt=0, alias="ready_within", description="Longest time from start to ready.")
 
     @field_validator("url")
     @classmethod
@@ -244,7 +243,7 @@ class Http(PromptedModel):
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"`chat_template: {self.chat_template}` can't be read",
-                remedy="name a file of the spec's folder, or write sha256: and 64 digits",
+                remedy="give a file in the spec's folder, or write sha256: and 64 digits",
             ) from error
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
@@ -271,8 +270,8 @@ class Http(PromptedModel):
             return ssl.create_default_context(cafile=path)
         except OSError as error:
             raise InputError(
-                f"the file {self.ca!r} in `ca` holds no certificate that can be read",
-                remedy="name one in PEM, which begins with -----BEGIN CERTIFICATE-----",
+                f"the file {self.ca!r} in `ca` holds no readable certificate",
+                remedy="give a PEM file, which begins with -----BEGIN CERTIFICATE-----",
             ) from error
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
@@ -308,11 +307,11 @@ def _secret(what: str, value: Secret, access: Access) -> str:
     if value.env not in access.env:
         raise InputError(
             f"{what} is the secret {value.env}, which may not be read",
-            remedy=f"pass --env {value.env} if the server may have it",
+            remedy=f"pass --env {value.env} if the server may receive it",
         )
     secret = os.environ.get(value.env)
     if not secret or not secret.isascii() or not secret.isprintable():
-        raise InputError(f"the variable {value.env} is not set, or holds what no header can")
+        raise InputError(f"the variable {value.env} is not set, or holds characters that a header can't")
     return secret
 
 
@@ -328,23 +327,25 @@ def _file_in(folder: Path, argument: str) -> Path | None:
 def _ca_problem(model: Http) -> Problem | None:
     if model.ca is None or model.address.secure:
         return None
-    return Problem(f"`ca` belongs to https, and {model.url!r} is http", remedy="take it out, or write https://")
+    return Problem(f"`ca` belongs to https, but {model.url!r} is http", remedy="remove it, or write https://")
 
 
 def _foreign_field(model: Http) -> Problem | None:
     """A field of another protocol."""
     for name, protocol in BELONGS.items():
         if name in model.model_fields_set and protocol != model.protocol:
-            remedy = f"take it out, or say `protocol: {protocol}`"
+            remedy = f"remove it, or say `protocol: {protocol}`"
             return Problem(f"`{name}` belongs to `protocol: {protocol}`", remedy=remedy)
     return None
 
 
 def _oip_problem(model: Http) -> Problem | None:
     if model.model_name is None:
-        return Problem("`protocol: oip` needs `model_name:`", remedy="say what the server calls the model")
+        return Problem("`protocol: oip` needs `model_name:`", remedy="give the server's name for the model")
     if SEGMENT.fullmatch(model.model_name) is None:
-        return Problem(f"`model_name: {model.model_name}` is no segment of a path", remedy="letters, digits, . _ ~ -")
+        return Problem(
+            f"`model_name: {model.model_name}` is not a segment of a path", remedy="letters, digits, . _ ~ -"
+        )
     if "?" in model.url:
         return Problem(f"{model.url!r} has a query", remedy="write where the paths /v2/... begin")
     return None
@@ -356,13 +357,13 @@ def _openai_problem(model: Http) -> Problem | None:
     if model.options is not None and (problem := _score_problem(model.options.score, model.api)) is not None:
         return problem
     if model.generate is None and model.options is None:
-        remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
+        remedy = "such as generate: {max_tokens: 256}; a longer answer is cut and counts as truncated"
         return Problem("`protocol: openai` needs `generate:`", remedy=remedy)
     if "?" in model.url:
         return Problem(f"{model.url!r} has a query", remedy="write where the paths begin, such as http://HOST:PORT/v1")
     for end in PATHS.values():
         if model.address.path.endswith(end):
-            return Problem(f"{model.url!r} names one path", remedy=f"leave {end} out of it")
+            return Problem(f"{model.url!r} names one path", remedy=f"remove {end} from it")
     if model.api_key is not None and any(name.lower() == AUTHORIZATION.lower() for name in model.headers):
         return Problem("`api_key` and the header Authorization say the same thing twice", remedy="keep one")
     names = model.prompt.inputs
@@ -375,18 +376,18 @@ def _score_problem(score: OptionScore, api: Api) -> Problem | None:
     """A score of options that no server tells, or not in this way."""
     if score == "letter":
         return None
-    remedy = "say `score: letter`; `kind: transformers` has the likelihood of texts"
+    remedy = "set `score: letter`; `kind: transformers` computes the likelihood of texts"
     if score == "pmi":
-        return Problem("`score: pmi` needs the likelihood of an option alone, which no server tells", remedy=remedy)
+        return Problem("`score: pmi` needs the likelihood of an option alone, which no server reports", remedy=remedy)
     if api == "chat":
-        message = f"`score: {score}` needs the likelihood of a text, which servers tell of plain texts alone"
-        return Problem(message, remedy=f"say `api: completions`, or {remedy[4:]}")
+        message = f"`score: {score}` needs the likelihood of a text, which servers report only for plain texts"
+        return Problem(message, remedy=f"set `api: completions`, or {remedy[4:]}")
     return None
 
 
 def _json_problem(model: Http) -> Problem | None:
     if "model_name" in model.model_fields_set:
-        return Problem("`model_name` belongs to `protocol: oip` and `openai`", remedy="take it out")
+        return Problem("`model_name` belongs to `protocol: oip` and `openai`", remedy="remove it")
     if model.request is None or not model.response:
         missing = "request" if model.request is None else "response"
         return Problem(f"`protocol: json` needs `{missing}:`", remedy="see `kind: http` in docs/served.md")
@@ -397,7 +398,9 @@ def _json_problem(model: Http) -> Problem | None:
         return problem
     kinds = get_args(OutputName)
     if not model.outputs and not any(name in kinds for name in model.response):
-        return Problem("nothing says what the answer is", choices=kinds, remedy="name one of them in `response`")
+        return Problem(
+            "the spec does not say what the answer is", choices=kinds, remedy="name one of them in `response`"
+        )
     return None
 
 

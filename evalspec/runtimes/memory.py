@@ -24,7 +24,7 @@ class MemoryModel(RuntimeModel):
     in_memory: ClassVar[bool] = True
 
     kind: Literal["memory"] = "memory"
-    path: str = Field("", description="Written by `evalspec.run`: the copy in the run's folder.")
+    path: str = Field("", description="Set by `evalspec.run`: the copy in the run's folder.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """The copy that was handed over."""

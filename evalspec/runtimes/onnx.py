@@ -105,9 +105,9 @@ def _session(path: Path, model: Onnx, threads: int, change: Callable[[Any], None
     got = session.get_providers()
     if model.device != "cpu" and CUDA not in got:
         raise InputError(
-            f"device {model.device!r} was asked for and onnxruntime got {', '.join(got)}",
+            f"the spec sets device {model.device!r}, but onnxruntime got {', '.join(got)}",
             remedy="install onnxruntime-gpu with the CUDA and cuDNN that it needs (pip install "
-            "'onnxruntime-gpu[cuda,cudnn]') and no plain onnxruntime beside it, or say device: cpu",
+            "'onnxruntime-gpu[cuda,cudnn]') and no plain onnxruntime beside it, or set device: cpu",
         )
     return session
 
@@ -169,7 +169,7 @@ class LoadedOnnx(Loaded):
         from evalspec.runtimes.onnx_model.noise import tensor_noise
 
         if self.path is None:
-            raise NotRunError("the session was not opened from a file, so its tensors can't be seen")
+            raise NotRunError("the session was not opened from a file, so its tensors can't be read")
         return tensor_noise(self.path, floats, shown, batches)
 
     def inspect(self, inputs: Mapping[str, NDArray[Any]]) -> OperatorTrace:
@@ -177,14 +177,14 @@ class LoadedOnnx(Loaded):
         from evalspec.runtimes.onnx_model.inspect import inspect_session
 
         if self.reopen is None:
-            raise NotRunError("the session can't be opened again, so its operators can't be seen")
+            raise NotRunError("the session can't be reopened, so its operators can't be listed")
         device = str(self.observed["device"])
         options = self.session.get_provider_options().get(CUDA, {})
         flags = {
             "tf32": options.get("use_tf32") == "1" if CUDA in self.session.get_providers() else False,
             "autocast": False,
             "cuda_graphs": options.get("enable_cuda_graph") == "1",
-            "graph_optimization": "all, as onnxruntime's default",
+            "graph_optimization": "all, onnxruntime's default",
             "providers": ", ".join(self.session.get_providers()),
         }
         places = {name: "cpu" if name == CPU else device for name in self.session.get_providers()}

@@ -60,7 +60,7 @@ class PredictionFiles(RuntimeModel):
     files_: dict[DatasetName, str] = Field(
         alias="files",
         min_length=1,
-        description="Dataset: file with its predictions (parquet, csv, jsonl, arrow or npz), one row for each key.",
+        description="Dataset: file with its predictions (parquet, csv, jsonl, arrow or npz), one row per key.",
     )
     format: Literal["table", "lm_eval", "inspect"] = Field(
         "table", description="table; lm_eval: samples of `--log_samples`; inspect: a log, .json or .eval."
@@ -69,20 +69,20 @@ class PredictionFiles(RuntimeModel):
     score: LogScore = Field(
         "sum", description="lm_eval: probabilities of options by the sum of an option's log-likelihood, or per_byte."
     )
-    scorer: str | None = Field(None, description="inspect: the scorer that read `answer` in the text.")
+    scorer: str | None = Field(None, description="inspect: the scorer that extracted `answer` from the text.")
     key_from: str | None = Field(
-        None, description="Field of a sample that is the dataset's key, such as doc.id; default: doc_id, or id."
+        None, description="Field of a sample with the dataset's key, such as doc.id; default: doc_id, or id."
     )
     agrees: dict[str, str] = Field(
         default_factory=dict,
-        description="Field of a sample: column of the dataset that holds the same in every row, or the log is refused; "
-        "default: the target and the label.",
+        description="Field of a sample: column of the dataset with the same value in every row, else the log is "
+        "refused; default: the target and the label.",
     )
 
     runs_as: dict[str, Any] = Field(
         default_factory=dict,
-        description="How `artifact` is run, so that 64 rows are asked and held against the file: `kind` and the fields "
-        "of such a model, its `path` left out; default: as its ending and the dataset's columns say.",
+        description="How to run `artifact` to compare 64 rows with the file: `kind` and the fields of such a model, "
+        "without `path`; default: by its file ending and the dataset's columns.",
     )
 
     @model_validator(mode="after")
@@ -90,7 +90,9 @@ class PredictionFiles(RuntimeModel):
         if not self.runs_as:
             return self
         if self.artifact is None or self.artifact.startswith("sha256:"):
-            raise ValueError("`runs_as` says how `artifact` is run, and that names no file; write `artifact: PATH`")
+            raise ValueError(
+                "`runs_as` says how to run `artifact`, but `artifact` names no file; write `artifact: PATH`"
+            )
         made = self._as_model(self.runs_as)
         if not made.timed:
             raise ValueError(f"a model of kind {made.kind} can't be run")
@@ -189,7 +191,7 @@ class LoadedFiles(Loaded):
         Raises:
             InputError: Always; `for_dataset` joins the files with a dataset.
         """
-        raise InputError("predictions read from files answer only for the dataset that they were made on")
+        raise InputError("predictions read from files only answer for the dataset that they were made on")
 
     def for_dataset(self, facts: DatasetFacts, rows: pa.Table) -> LoadedModel:
         """The answers for one dataset.
@@ -208,7 +210,7 @@ class LoadedFiles(Loaded):
             raise InputError(f"there are no predictions for the dataset {facts.name!r}", choices=self.spec.files_)
         if key is None:
             raise InputError(
-                f"predictions are joined by key, and the dataset {facts.name!r} names none",
+                f"predictions are joined by key, but the dataset {facts.name!r} names none",
                 remedy="add `key:` to the dataset",
             )
         shown, keys = self.spec.files_[facts.name], column_array(rows, key)
@@ -259,7 +261,7 @@ class LoadedFiles(Loaded):
             truth = column(rows, str(facts.label)).to_pylist()
             if any(log.missing[row] and label == "" for row, label in zip(places, truth, strict=True)):
                 raise InputError(
-                    f"{shown!r} has no answer to a question whose label is the empty text, as a missing one is"
+                    f"{shown!r} has no answer to a question whose label is the empty text, like a missing answer"
                 )
 
 
@@ -288,7 +290,7 @@ def read_predictions(path: Path, shown: str, *, as_text: str | None = None) -> p
     import pyarrow as pa
 
     if path.suffix not in FORMATS:
-        raise InputError(f"{shown!r} is no file of predictions", choices=FORMATS)
+        raise InputError(f"{shown!r} is not a file of predictions", choices=FORMATS)
     if path.stat().st_size == 0:
         raise InputError(f"the file of predictions {shown!r} is empty")
     try:
@@ -387,9 +389,9 @@ def join(wanted: NDArray[Any], have: NDArray[Any], shown: str, facts: DatasetFac
     extra = ~np.isin(have, wanted)
     if extra.any() and not facts.subset:
         raise InputError(
-            f"the predictions {shown!r} have {plural(int(extra.sum()), 'key')} that the dataset "
-            f"{facts.name!r} has not: {_some(have[extra])}",
-            remedy="were they made on another version of the dataset?",
+            f"the predictions {shown!r} have {plural(int(extra.sum()), 'key')} that are not in the dataset "
+            f"{facts.name!r}: {_some(have[extra])}",
+            remedy="were they made on a different version of the dataset?",
         )
     return rows
 
@@ -401,7 +403,7 @@ def _texts(keys: NDArray[Any]) -> NDArray[Any]:
     from evalspec.answers.classes import missing_mask
 
     if keys.ndim != 1:
-        raise InputError(f"keys must be one value a row, and these are lists of {list(keys.shape[1:])}")
+        raise InputError(f"keys must be one value per row, and these are lists of {list(keys.shape[1:])}")
     missing = int(missing_mask(keys).sum())
     if missing:
         raise InputError(f"keys are missing in {missing:,} of {plural(len(keys), 'row')}, which can't be joined")
@@ -422,10 +424,10 @@ def _unique(keys: NDArray[Any], whose: str) -> None:
     rows = np.flatnonzero(keys == key) + 1
     shown = " and ".join(f"{row:,}" for row in rows[:2]) + (f" and {len(rows) - 2} more" if len(rows) > 2 else "")
     others = int((counts > 1).sum()) - 1
-    more = f"; {plural(others, 'more key')} {verb(others, 'stands', 'stand')} more than once" if others else ""
+    more = f"; {plural(others, 'more key')} {verb(others, 'occurs', 'occur')} more than once" if others else ""
     raise InputError(
-        f"the key {str(key)!r} stands in rows {shown} of {whose}{more}",
-        remedy="a key names one row: drop the copies, or name another column with `key:`",
+        f"the key {str(key)!r} occurs in rows {shown} of {whose}{more}",
+        remedy="a key identifies one row: drop the copies, or name a different column with `key:`",
     )
 
 
@@ -454,7 +456,7 @@ def joined_table(
         before, _, after = pattern.partition("*")
         names = [n for n in table.column_names if n.startswith(before) and n.endswith(after) and n != key]
         if not names:
-            raise InputError(f"no column of the predictions is named like {pattern!r}", choices=table.column_names)
+            raise InputError(f"no column of the predictions matches {pattern!r}", choices=table.column_names)
         classes = tuple(name[len(before) : len(name) - len(after)] for name in names)
         columns[pattern] = stacked(table, names)
     wanted = [name for name in outputs.values() if isinstance(name, str)] or [n for n in table.column_names if n != key]

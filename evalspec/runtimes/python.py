@@ -31,7 +31,7 @@ class Python(RuntimeModel):
 
     kind: Literal["python"] = "python"
     function: Reference
-    weights: tuple[str, ...] = Field((), description="Files that it reads: part of the artifact's digest.")
+    weights: tuple[str, ...] = Field((), description="Files that it reads; they are part of the artifact's digest.")
 
     def runs_code(self) -> tuple[str, ...]:
         """The stages that are code, and the function by its name."""

@@ -34,7 +34,7 @@ class BlessedRun(Model):
 
     kind: Literal["record"] = "record"
     path: str = Field(min_length=1, description="Folder that `evalspec bless` made: baselines/NAME.")
-    of: ModelName = Field("candidate", description="Whose answers they are, by its name in that run.")
+    of: ModelName = Field("candidate", description="Name of the model in that run.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """The record."""
@@ -50,11 +50,12 @@ class BlessedRun(Model):
         kept = {one.name: one for one in record.datasets}
         if dataset not in kept:
             asked = ", ".join(kept) or "none"
-            raise NotRunError(f"the run in {self.path} did not look at dataset {dataset}; its datasets: {asked}")
+            raise NotRunError(f"the run in {self.path} did not use dataset {dataset}; its datasets: {asked}")
         if kept[dataset].digest != digest:
             raise NotRunError(
-                f"dataset {dataset} has other rows than in the run in {self.path} (digest {short_digest(digest)} now, "
-                f"{short_digest(kept[dataset].digest)} then), so its answers can't be paired; bless a run on these rows"
+                f"dataset {dataset} has different rows than in the run in {self.path} (digest {short_digest(digest)} "
+                f"now, {short_digest(kept[dataset].digest)} then), so its answers can't be paired; bless a run on "
+                "these rows"
             )
         path = self._folder(access) / "evidence" / f"predictions-{self.of}-{dataset}.parquet"
         written = {Path(one.path).name: one.digest for one in record.predictions}
@@ -80,7 +81,7 @@ class BlessedRun(Model):
         Raises:
             NotRunError: Always.
         """
-        raise NotRunError(f"{self.path} holds the answers of an earlier run, and no model that could be asked")
+        raise NotRunError(f"{self.path} holds the answers of an earlier run, not a model that could be run")
 
     def _folder(self, access: Access) -> Path:
         folder = access.path(self.path)

@@ -114,7 +114,7 @@ def _unknown_types(path: Path, shown: str) -> tuple[list[str], str | None]:
     import skops.io
 
     if not zipfile.is_zipfile(path):
-        raise InputError(f"{shown!r} is no skops file, or a truncated one", remedy="save it with skops.io.dump")
+        raise InputError(f"{shown!r} is not a skops file, or a truncated one", remedy="save it with skops.io.dump")
     try:
         unknown = list(skops.io.get_untrusted_types(file=path))
     except Exception as error:
@@ -132,7 +132,7 @@ def _unpickled(path: Path, shown: str, access: Access) -> Any:
     Raises:
         InputError: Not trusted, or unreadable.
     """
-    need_trust(access, f"{shown!r} is a pickle, which can run any code when it is read")
+    need_trust(access, f"{shown!r} is a pickle, which can run any code when it is loaded")
     import joblib
 
     try:

@@ -38,12 +38,12 @@ class Torch(FileModel):
 
     kind: Literal["torch"] = "torch"
     factory: Reference | None = Field(
-        None, description="Makes the module that a state dict belongs to: `package.module:function`, under --trust."
+        None, description="Builds the module for a state dict: `package.module:function`, only under --trust."
     )
     dtype: Literal["fp32", "fp16", "bf16"] | None = Field(
         None, description="Convert the factory's module and its inputs; an exported program has its own."
     )
-    compile: bool = Field(False, description="Run through torch.compile; compilation falls into the warm-up.")
+    compile: bool = Field(False, description="Run through torch.compile; compilation happens during the warm-up.")
 
     @model_validator(mode="after")
     def _dtype_needs_a_factory(self) -> Self:
@@ -75,7 +75,7 @@ class Torch(FileModel):
         refuse_content(path, self.path, self.factory)
         if self.factory is None and path.suffix != ".pt2":
             raise InputError(
-                f"{self.path!r} is no exported program (.pt2)",
+                f"{self.path!r} is not an exported program (.pt2)",
                 remedy="save one with torch.export.save, or name the `factory:` that makes the state dict's module",
             )
         return path
@@ -119,14 +119,14 @@ def device_of(name: str) -> Any:
     if not torch.cuda.is_available():
         built = "was built without CUDA" if torch.version.cuda is None else "finds no usable GPU"
         raise InputError(
-            f"device {name!r} was asked for and this torch ({torch.__version__}) {built}",
-            remedy="install torch's CUDA build and NVIDIA's driver, or say device: cpu",
+            f"the spec sets device {name!r}, but this torch ({torch.__version__}) {built}",
+            remedy="install torch's CUDA build and NVIDIA's driver, or set device: cpu",
         )
     device = torch.device(name)
     count = torch.cuda.device_count()
     if (device.index or 0) >= count:
         raise InputError(
-            f"device {name!r} was asked for and there are {count} GPUs", choices=[f"cuda:{i}" for i in range(count)]
+            f"the spec sets device {name!r}, but there are {count} GPUs", choices=[f"cuda:{i}" for i in range(count)]
         )
     return device
 
@@ -194,7 +194,7 @@ def _exported(model: Torch, path: Path, place: Any, threads: int) -> LoadedTorch
         module = program.module()
     except pickle.UnpicklingError as error:
         raise InputError(
-            f"{model.path!r} holds a pickle with more than weights, which can run code when it is read",
+            f"{model.path!r} holds a pickle with more than weights, which can run code when it is loaded",
             remedy="pass --trust if you know where it comes from",
         ) from error
     except Exception as error:
@@ -203,7 +203,7 @@ def _exported(model: Torch, path: Path, place: Any, threads: int) -> LoadedTorch
     names = tuple(str(name) for name in program.graph_signature.user_inputs)
     other = [name for name in names if not isinstance(nodes.get(name), torch.Tensor)]
     if other:
-        raise InputError(f"{model.path!r} takes {other[0]!r}, which is no tensor", remedy="export it without")
+        raise InputError(f"{model.path!r} takes {other[0]!r}, which is not a tensor", remedy="export it without")
     tensors = {name: _tensor(nodes[name]) for name in names}
     in_spec, out_spec = program.call_spec.in_spec, program.call_spec.out_spec
 
@@ -254,8 +254,8 @@ def _compiled(model: Torch, path: Path, threads: int) -> LoadedTorch:
 
     if not model.inputs:
         raise InputError(
-            f"{model.path!r} is compiled and does not say what its inputs are called",
-            remedy="name them in the order that it takes them: inputs: {x: column}",
+            f"{model.path!r} is compiled and does not name its inputs",
+            remedy="name them in the order in which it takes them: inputs: {x: column}",
         )
     try:
         package = torch._inductor.aoti_load_package(str(path))
@@ -287,16 +287,16 @@ def _from_factory(model: Torch, path: Path, access: Access, place: Any, threads:
         raise InputError(f"{model.factory} made a {type(module).__name__}, not a torch.nn.Module")
     if _stamp(path) != before:
         raise InputError(
-            f"{model.path!r} was overwritten while {model.factory} was imported, so the weights are other ones now",
-            remedy='put what trains and saves under `if __name__ == "__main__":`, or the class into a module of its '
-            "own, and bring the weights back",
+            f"{model.path!r} was overwritten while {model.factory} was imported, so the weights have changed",
+            remedy='put the training code under `if __name__ == "__main__":`, or move the class into its own module, '
+            "and restore the weights",
         )
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         module.load_state_dict(state.get("state_dict", state))
     except Exception as error:
         said = " ".join(str(error).split())[:300]
-        raise InputError(f"{model.path!r} is no state dict for {model.factory}: {said}") from error
+        raise InputError(f"{model.path!r} is not a state dict for {model.factory}: {said}") from error
     dtype = getattr(torch, DTYPES[model.dtype]) if model.dtype is not None else None
     return loaded_module(
         module, place, dtype, compiled=model.compile, observed=lambda held: _observed(model, held, threads)

@@ -47,19 +47,19 @@ class Transformers(PromptedModel):
     gives_likelihoods: ClassVar[bool] = True
 
     kind: Literal["transformers"] = "transformers"
-    path: str = Field(min_length=1, description="The model's folder, from the spec's folder.")
+    path: str = Field(min_length=1, description="The model's folder, relative to the spec's folder.")
     dtype: Literal["fp32", "fp16", "bf16"] | None = Field(
-        None, description="What it computes in; default: as its weights are stored."
+        None, description="Data type of computation; default: the type of its weights."
     )
     attention: Literal["eager", "sdpa"] | None = Field(
-        None, description="How attention is computed; default: what transformers takes for this model."
+        None, description="Implementation of attention; default: transformers' choice for this model."
     )
     api: Literal["chat", "completions"] = Field(
         "chat",
-        description="chat: through the tokenizer's chat template; completions: a plain text that is gone on with.",
+        description="chat: through the tokenizer's chat template; completions: a plain text to continue.",
     )
-    prompt: Prompt | None = Field(None, description="What it is asked about a row; left out: likelihoods only.")
-    generate: Generate | None = Field(None, description="How an answer is made.")
+    prompt: Prompt | None = Field(None, description="Prompt for a row; default: likelihoods only.")
+    generate: Generate | None = Field(None, description="How an answer is generated.")
 
     @model_validator(mode="after")
     def _is_asked_whole(self) -> Self:
@@ -102,7 +102,7 @@ class Transformers(PromptedModel):
         form = integer_form(folder, self.path)
         if form is not None and self.device != "cpu":
             raise InputError(
-                f"{self.path!r} has integer weights, which are multiplied on the CPU only", remedy="say device: cpu"
+                f"{self.path!r} has integer weights, which are multiplied on the CPU only", remedy="set device: cpu"
             )
         os.environ["HF_HUB_OFFLINE"] = "1"
         import torch
@@ -130,7 +130,7 @@ class Transformers(PromptedModel):
             ) from error
         if not getattr(coder, "is_fast", False):
             raise InputError(
-                f"the tokenizer of {self.path!r} does not tell where in a text its tokens stand",
+                f"the tokenizer of {self.path!r} does not give the positions of its tokens in a text",
                 remedy="save it as tokenizer.json",
             )
         _same_tokens(self.path, module, coder)
@@ -192,10 +192,10 @@ def _module(model: Transformers, folder: Path, form: IntegerForm | None, access:
 def _problem(model: Transformers) -> Problem | None:
     if model.prompt is None and model.generate is None:
         if "api" in model.model_fields_set:
-            return Problem("`api` is about a `prompt`, and there is none", remedy="add `prompt:`, or take `api` out")
+            return Problem("`api` needs a `prompt`, and there is none", remedy="add `prompt:`, or remove `api`")
         return None
     if model.generate is None and model.options is None:
-        remedy = "such as generate: {max_tokens: 256}; what is cut there counts as truncated"
+        remedy = "such as generate: {max_tokens: 256}; a longer answer is cut and counts as truncated"
         return Problem("`prompt` needs `generate:`", remedy=remedy)
     if model.prompt is None:
         return Problem("`generate` needs `prompt:`", remedy='such as prompt: {user: "{question}"}')
@@ -214,7 +214,7 @@ def _same_tokens(path: str, module: Any, coder: Any) -> None:
     tokens, known = max(coder.get_vocab().values(), default=-1) + 1, int(module.get_input_embeddings().weight.shape[0])
     if tokens > known:
         raise InputError(
-            f"the tokenizer of {path!r} has {tokens:,} tokens and the model embeds {known:,}",
+            f"the tokenizer of {path!r} has {tokens:,} tokens, but the model embeds {known:,}",
             remedy="save the tokenizer there that the model was trained with",
         )
 

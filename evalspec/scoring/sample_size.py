@@ -117,7 +117,7 @@ def never_shown_of_pairs(
     Args:
         requirement: That the loss is at most so large.
         sample: What it is to be shown by.
-        best: The best outcome, as it stands in the sentence.
+        best: The best outcome, as it is in the sentence.
     """
     margin = from_unit(requirement.threshold, requirement.unit)
     if not requirement.upper or not 0.0 < margin < 1.0 or sample.rows is None:

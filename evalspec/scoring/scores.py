@@ -308,7 +308,7 @@ class Resampled:
         with np.errstate(over="ignore", invalid="ignore"):
             value = float(self.statistic(arrays, np.ones((1, rows.n)))[0])
         if not np.isfinite(value):
-            raise Undefined(f"{self.name} of {rows.where} is no number: what it is divided by is too small")
+            raise Undefined(f"{self.name} of {rows.where} is not a number: what it is divided by is too small")
         return OnDemand(
             value,
             rows.n,

@@ -21,8 +21,8 @@ SHARE_WORSE = 0.1
 """Share of groups that may be worse than the tenth percentile (the 90th, where lower is better)."""
 
 _APART = (
-    "Miettinen and Nurminen's score interval, corrected for skewness and continuity; of what is no share of "
-    "independent rows MOVER"
+    "Miettinen and Nurminen's score interval, corrected for skewness and continuity; MOVER for a metric that is not a "
+    "share of independent rows"
 )
 
 Form = Literal["each", "worst", "gap", "disparity", "percentile", "too small", "weak"]

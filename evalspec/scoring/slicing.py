@@ -191,7 +191,7 @@ def _column(values: pa.ChunkedArray, name: str, dataset: str) -> _Axis:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    remedy = f"name the ranges that matter in `slices:`, such as `where: {name} < 100`, and list those in `by:`"
+    remedy = f"define the ranges that matter in `slices:`, such as `where: {name} < 100`, and list those in `by:`"
     kind = values.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         raise InputError(f"column {name!r} of {dataset!r} holds numbers ({kind}), not groups", remedy=remedy)

@@ -23,7 +23,8 @@ SUFFIXES = (".arrow", ".feather", ".ipc", ".arrows")
 class Arrow(Dataset):
     """Rows in Arrow files (IPC file or stream, feather). Several are read in the order of their names.
 
-    An index without a name that pandas wrote (`__index_level_0__`) is no column, unless the dataset's `key`, `label`,
+    An index without a name that pandas wrote (`__index_level_0__`) is not a column, unless the dataset's `key`,
+    `label`,
     `cluster` or `where` names it.
     """
 

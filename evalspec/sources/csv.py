@@ -47,12 +47,12 @@ class Csv(Dataset):
     kind: Literal["csv"] = "csv"
     path: str = Field(description="The file.")
     delimiter: Annotated[str, StringConstraints(pattern=r"^[\t !#-~]$")] = Field(
-        ",", description="What stands between cells: one character of ASCII, no quote."
+        ",", description="Character between cells: one ASCII character, not a quote."
     )
-    encoding: str = Field("utf-8", description="How the file's text is encoded.")
-    missing: tuple[str, ...] = Field((), description="More spellings of a missing cell, for all columns.")
+    encoding: str = Field("utf-8", description="Encoding of the file.")
+    missing: tuple[str, ...] = Field((), description="Further spellings of a missing cell, in all columns.")
     types: dict[str, Literal["text", "integer", "number", "bool", "time"]] = Field(
-        default_factory=dict, description="Types that must not be guessed: `{zip: text}` keeps leading zeros."
+        default_factory=dict, description="Types that should not be guessed: `{zip: text}` keeps leading zeros."
     )
 
     def files(self, access: Access) -> tuple[Path, ...]:
@@ -118,7 +118,9 @@ class Csv(Dataset):
         with reading(access, path, "csv"):
             table = self._table(access, path, names)
         if self._unclosed(path, table):
-            raise InputError(f"{shown(access, path)} has a quote that is never closed: its rest was one cell")
+            raise InputError(
+                f"{shown(access, path)} has a quote that is never closed, so the rest of the file is one cell"
+            )
         return tidy(pa.table([self._missing(column) for column in table.columns], names=names))
 
     def batches(
@@ -142,7 +144,9 @@ class Csv(Dataset):
                         [self._missing(column).combine_chunks() for column in last.columns], names=list(wanted)
                     )
             if last is not None and self._unclosed(path, last):
-                raise InputError(f"{shown(access, path)} has a quote that is never closed: its rest was one cell")
+                raise InputError(
+                    f"{shown(access, path)} has a quote that is never closed, so the rest of the file is one cell"
+                )
 
         return tidied(raw, pa.schema([(name, types[name]) for name in names]), repr(self.path), rows)
 
@@ -173,8 +177,8 @@ class Csv(Dataset):
         wide = self.encoding.lower().replace("-", "").startswith(("utf16", "utf32"))
         check_format(access, path, "csv", text=not wide)
         if not _reads_text(self.encoding):
-            message = f"there is no encoding {self.encoding!r} of text"
-            raise InputError(message, remedy="write the one that the file was saved in, such as utf-8 or latin-1")
+            message = f"there is no text encoding {self.encoding!r}"
+            raise InputError(message, remedy="write the encoding in which the file was saved, such as utf-8 or latin-1")
         return path
 
     def _names(self, access: Access, path: Path) -> list[str]:

@@ -53,9 +53,9 @@ class Huggingface(Dataset):
     path: str | None = Field(None, description="A folder of `save_to_disk`, or data files.")
     name: str | None = Field(None, description="A name on the hub, such as `owner/name`.")
     revision: str | None = Field(None, description="Commit or tag on the hub.")
-    config: str | None = Field(None, description="Configuration on the hub, where it has several.")
-    split: str | None = Field(None, description="Split, such as `test`, where there are several.")
-    class_names: bool = Field(False, description="Class labels as their names instead of numbers.")
+    config: str | None = Field(None, description="Configuration on the hub, if there are several.")
+    split: str | None = Field(None, description="Split, such as `test`, if there are several.")
+    class_names: bool = Field(False, description="Read class labels as names instead of numbers.")
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -64,11 +64,11 @@ class Huggingface(Dataset):
         if self.path is not None and (self.revision or self.config):
             raise ValueError("`revision` and `config` go with `name`")
         if self.name is not None and (self.revision is None or self.split is None):
-            raise ValueError("with `name` give `revision` and `split`, so that it stays the same data")
+            raise ValueError("with `name` also give `revision` and `split`, so that the data stay the same")
         if self.name is not None and self.hub is not None and self.hub.id != self.name:
-            raise ValueError(f"`hub` names {self.hub.id!r}, and the rows are read from {self.name!r}")
+            raise ValueError(f"`hub` names {self.hub.id!r}, but the rows are read from {self.name!r}")
         if self.name is not None and self.hub is not None and self.hub.revision not in (None, self.revision):
-            raise ValueError("`hub` names another `revision` than the rows are read at")
+            raise ValueError("the `revision` in `hub` differs from the one that is read")
         return self
 
     def files(self, access: Access) -> tuple[Path, ...]:
@@ -173,7 +173,7 @@ class Huggingface(Dataset):
     def _check_hub(self, access: Access) -> None:
         if not access.hub:
             raise InputError(
-                f"{self.name!r} is a name on the hub, and looking up names there is not allowed in this run",
+                f"{self.name!r} is a name on the hub, but this run may not look up names on the hub",
                 remedy="pass --hub, or download it and give its `path`",
             )
 
@@ -207,7 +207,7 @@ class Huggingface(Dataset):
         named = [str(entry.get("filename", "")) for entry in _json(access, folder / STATE).get("_data_files", [])]
         for name in named:
             if Path(name).name != name or not (folder / name).is_file():
-                raise InputError(f"{self._shown} is not whole: its file {name!r} is not in it")
+                raise InputError(f"{self._shown} is incomplete: its file {name!r} is missing")
         if not named:
             raise InputError(f"{self._shown} holds no data")
         return [access.path(str(folder / name)) for name in named]
@@ -230,9 +230,9 @@ class Huggingface(Dataset):
         kinds = sorted({BUILDERS.get(file.suffix.lower(), file.suffix) for file in files})
         if len(kinds) != 1 or kinds[0] not in BUILDERS.values():
             raise InputError(
-                f"{self.path!r} holds files of {' and '.join(kinds) or 'no kind that can be read'}",
+                f"{self.path!r} holds files of {' and '.join(kinds) or 'no readable kind'}",
                 choices=sorted(BUILDERS),
-                remedy="name files of one kind",
+                remedy="give files of one kind",
             )
         return files
 

@@ -31,7 +31,7 @@ DECODED_BYTES = 1 << 26
 class Images(Dataset):
     """Images in a folder and the folders below, in the order of their paths.
 
-    Columns are ``image`` (height x width, or height x width x 3), ``path`` (from the folder on), ``label`` (the
+    Columns are ``image`` (height x width, or height x width x 3), ``path`` (relative to the folder), ``label`` (the
     topmost folder below, where images lie in such folders) and those of ``metadata``, whose ``label`` goes before the
     folder's name. Pixels are as they are stored: not turned by EXIF.
     """
@@ -43,12 +43,12 @@ class Images(Dataset):
 
     kind: Literal["images"] = "images"
     path: str = Field(description="The folder.")
-    metadata: str | None = Field(None, description="A table with one row an image: .csv, .jsonl, .parquet or .arrow.")
+    metadata: str | None = Field(None, description="A table with one row per image: .csv, .jsonl, .parquet or .arrow.")
     file_column: str = Field(
-        "file_name", description="Column of the metadata with the image's path from the folder on."
+        "file_name", description="Column of the metadata with the image's path relative to the folder."
     )
-    colours: Colours | None = Field(None, description="Make all images grey or rgb; default: as they are.")
-    size: tuple[Side, Side] | None = Field(None, description="Height and width to resize to; default: as they are.")
+    colours: Colours | None = Field(None, description="Convert all images to grey or rgb; default: unchanged.")
+    size: tuple[Side, Side] | None = Field(None, description="Height and width to resize to; default: unchanged.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """The images, in the order of their paths, and the metadata last.
@@ -152,7 +152,7 @@ class Images(Dataset):
         path = str(self.metadata)
         kind = kinds.get(Path(path).suffix.lower())
         if kind is None:
-            raise InputError(f"metadata {path!r} is no table that can be read", choices=list(kinds))
+            raise InputError(f"metadata {path!r} is not a readable table", choices=list(kinds))
         return kind(path=path)
 
     def _known(self, access: Access, paths: pa.Array) -> dict[str, pa.ChunkedArray]:
@@ -169,11 +169,12 @@ class Images(Dataset):
             raise InputError(f"{len(lost):,} images have no row in metadata {self.metadata!r}, such as {lost[0]!r}")
         gone = named.filter(pc.invert(pc.is_in(named, value_set=paths))).to_pylist()
         if gone:
-            raise InputError(f"metadata {self.metadata!r} names {len(gone):,} images that aren't there: {gone[0]!r}")
+            raise InputError(f"metadata {self.metadata!r} names {len(gone):,} images that don't exist: {gone[0]!r}")
         taken = [name for name in (IMAGE, PATH) if name in table.column_names]
         if taken:
             raise InputError(
-                f"metadata {self.metadata!r} has a column {taken[0]!r}, which images have", remedy="rename it"
+                f"metadata {self.metadata!r} has a column {taken[0]!r}, a name that images already use",
+                remedy="rename it",
             )
         return {name: table.column(name).take(at) for name in table.column_names if name != self.file_column}
 

@@ -153,7 +153,7 @@ def _first_broken(lines: IO[bytes]) -> str | None:
             text = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             return f"line {number:,} is broken ({text})"
         if not isinstance(row, dict):
-            return f"line {number:,} is {_kind(row)}, not an object: write one object a line"
+            return f"line {number:,} is {_kind(row)}, not an object: write one object per line"
         for name, kind in _kinds(row):
             before, at = kinds.setdefault(name, (kind, number))
             if before != kind:
@@ -166,7 +166,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(row) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} stands twice")
+        raise ValueError(f"the key {twice!r} occurs twice")
     return row
 
 

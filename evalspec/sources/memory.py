@@ -26,7 +26,7 @@ class MemoryRows(Dataset):
     in_memory: ClassVar[bool] = True
 
     kind: Literal["memory"] = "memory"
-    path: str = Field("", description="Written by `evalspec.run`: the copy in the run's folder.")
+    path: str = Field("", description="Set by `evalspec.run`: the copy in the run's folder.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """The copy that was handed over."""
@@ -38,13 +38,13 @@ class MemoryRows(Dataset):
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
         table = self._table(access)
-        names = choose(columns, table.column_names, "what was handed over in memory")
+        names = choose(columns, table.column_names, "the rows passed in memory")
         return tidy(table.select(names).replace_schema_metadata(None))
 
     def _table(self, access: Access) -> pa.Table:
         (path,) = self.files(access)
         with reading(access, path, "arrow"):
             table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        schema = merged([without_index(table.schema, self)], "what was handed over in memory")
-        choose(None, schema.names, "what was handed over in memory")
+        schema = merged([without_index(table.schema, self)], "the rows passed in memory")
+        choose(None, schema.names, "the rows passed in memory")
         return table.select(schema.names)

@@ -95,7 +95,7 @@ class Npz(Dataset):
             each = ", ".join(f"{name} {length:,}" for name, (_, length) in heads.items())
             raise InputError(
                 f"the arrays of {shown(access, path)} have different numbers of rows: {each}",
-                remedy="name those that belong together in `arrays:`",
+                remedy="list those that belong together in `arrays:`",
             )
         return lengths.pop()
 
@@ -108,13 +108,13 @@ def _head(packed: IO[bytes], size: int, what: str) -> tuple[pa.DataType, int]:
     shape, _, dtype = read(stream)
     if dtype.hasobject:
         raise InputError(
-            f"{what} holds Python objects, which only a pickle can read",
+            f"{what} holds Python objects, which only pickle can read",
             remedy="save it with a plain dtype (numbers, or text as `<U`)",
         )
     if size != stream.tell() + dtype.itemsize * math.prod(shape):
-        raise OSError(f"{what} is not as long as its head says")
+        raise OSError(f"{what} is not as long as its header says")
     if not shape:
-        raise InputError(f"{what} is a single value and has no rows", remedy="name the others in `arrays:`")
+        raise InputError(f"{what} is a single value and has no rows", remedy="list the others in `arrays:`")
     return array_type(dtype, shape[1:], what), int(shape[0])
 
 

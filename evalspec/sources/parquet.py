@@ -26,12 +26,13 @@ BUFFER_BYTES = 2**20
 class Parquet(Dataset):
     """Rows in parquet files. Several files are read in the order of their names.
 
-    An index without a name that pandas wrote (`__index_level_0__`) is no column, unless the dataset's `key`, `label`,
+    An index without a name that pandas wrote (`__index_level_0__`) is not a column, unless the dataset's `key`,
+    `label`,
     `cluster` or `where` names it.
     """
 
     kind: Literal["parquet"] = "parquet"
-    path: str = Field(description="A file, a folder with .parquet files (also in folders below), or a glob.")
+    path: str = Field(description="A file, a folder with .parquet files (also in subfolders), or a glob.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """The files, in the order of their names.
@@ -83,7 +84,7 @@ class Parquet(Dataset):
         try:
             return tidy(pa.concat_tables(tables, promote_options="permissive"))
         except pa.ArrowException as error:
-            raise InputError(f"the files of {self.path!r} don't go together: {error}") from error
+            raise InputError(f"the files of {self.path!r} don't fit together: {error}") from error
 
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS

@@ -31,13 +31,13 @@ class RequestLog(Dataset):
 
     kind: Literal["request_log"] = "request_log"
     path: str = Field(description="The file.")
-    format: Literal["aiperf", "vllm", "guidellm", "inference_perf"] = Field(description="The tool that wrote it.")
-    benchmark: int | None = Field(None, ge=0, description="guidellm: which one of the report's, counted from 0.")
+    format: Literal["aiperf", "vllm", "guidellm", "inference_perf"] = Field(description="The tool that wrote the log.")
+    benchmark: int | None = Field(None, ge=0, description="guidellm: which benchmark of the report, counted from 0.")
 
     @model_validator(mode="after")
     def _fits_format(self) -> Self:
         if self.benchmark is not None and self.format != "guidellm":
-            raise ValueError("`benchmark` is about `format: guidellm`")
+            raise ValueError("`benchmark` belongs to `format: guidellm`")
         return self
 
     def files(self, access: Access) -> tuple[Path, ...]:

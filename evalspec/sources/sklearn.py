@@ -34,7 +34,7 @@ TARGET = "target"
 
 
 class BundledSet(Dataset):
-    """One of scikit-learn's bundled sets. The truth is the column ``target``; digits have their 64 ``pixels`` (0..16).
+    """One of scikit-learn's bundled sets. The label is the column ``target``; digits have their 64 ``pixels`` (0..16).
 
     Columns are scikit-learn's, with underscores: ``sepal length (cm)`` is ``sepal_length_cm``.
     """
@@ -46,15 +46,17 @@ class BundledSet(Dataset):
     kind: Literal["sklearn"] = "sklearn"
     name: Bundled = Field(description="Which one.")
     rows: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=1)]] | None = Field(
-        None, description="From row, to row (counted from 0, the end left out), after `shuffle`; default: all."
+        None, description="First row and end row (counted from 0, end excluded), after `shuffle`; default: all."
     )
-    shuffle: int | None = Field(None, ge=0, description="Seed to shuffle with, before `rows`; default: as they come.")
-    label: str | None = Field(TARGET, description="Column with the truth.")
+    shuffle: int | None = Field(None, ge=0, description="Seed for shuffling, before `rows`; default: no shuffling.")
+    label: str | None = Field(TARGET, description="Column with the true label.")
 
     @model_validator(mode="after")
     def _rows_are_there(self) -> BundledSet:
         if self.rows is not None and not self.rows[0] < self.rows[1] <= ROWS[self.name]:
-            raise ValueError(f"rows {list(self.rows)} are not in 0..{ROWS[self.name]} of {self.name}, from below to")
+            raise ValueError(
+                f"rows {list(self.rows)} are not within 0..{ROWS[self.name]} of {self.name}, in rising order"
+            )
         return self
 
     def files(self, access: Access) -> tuple[Path, ...]:

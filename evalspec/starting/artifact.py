@@ -16,9 +16,9 @@ COMPRESSED = (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"\x1f\x8b", b
 """Beginnings of what joblib writes with ``compress``."""
 PICKLES = (".joblib", ".pkl", ".pickle")
 OTHERS: tuple[tuple[bytes, str, str], ...] = (
-    (b"\x89HDF", "an HDF5 file, as Keras writes", "export it to ONNX (tf2onnx), or serve it and name its URL"),
-    (b"PAR1", "a parquet file", "the model comes first, then its test set"),
-    (b"ARROW1", "an Arrow file", "the model comes first, then its test set"),
+    (b"\x89HDF", "an HDF5 file, as Keras writes", "export it to ONNX (tf2onnx), or serve it and give its URL"),
+    (b"PAR1", "a parquet file", "give the model first, then its test set"),
+    (b"ARROW1", "an Arrow file", "give the model first, then its test set"),
 )
 CHECKPOINT = "*.safetensors"
 EXPORTABLE = (
@@ -82,9 +82,9 @@ def _folder(path: Path, shown: str) -> ModelKind:
     if (path / "saved_model.pb").is_file():
         raise InputError(
             f"{shown!r} is a SavedModel of TensorFlow",
-            remedy="export it to ONNX (tf2onnx), or serve it and name its URL",
+            remedy="export it to ONNX (tf2onnx), or serve it and give its URL",
         )
-    raise InputError(f"{shown!r} is a folder without a model", remedy=f"name the model's file; {EXPORTABLE}")
+    raise InputError(f"{shown!r} is a folder without a model", remedy=f"give the model's file; {EXPORTABLE}")
 
 
 def _archive(path: Path, shown: str) -> ModelKind:
@@ -95,7 +95,9 @@ def _archive(path: Path, shown: str) -> ModelKind:
     if "config.json" in names and any(name.endswith(".h5") for name in names):
         raise InputError(f"{shown!r} is a model of Keras", remedy=OTHERS[0][2])
     inside = ", ".join(names[:3])
-    raise InputError(f"{shown!r} is a zip archive and no model that is known (it holds {inside})", remedy=EXPORTABLE)
+    raise InputError(
+        f"{shown!r} is a zip archive, but not a model in a known format (it holds {inside})", remedy=EXPORTABLE
+    )
 
 
 def _plain(path: Path, shown: str, start: bytes) -> ModelKind:
@@ -108,8 +110,8 @@ def _plain(path: Path, shown: str, start: bytes) -> ModelKind:
         if start.startswith(magic):
             raise InputError(f"{shown!r} is {what}", remedy=remedy)
     if start[8:9] == b"{" and path.suffix == ".safetensors":
-        remedy = "name the folder with its config.json and tokenizer"
-        raise InputError(f"{shown!r} holds weights alone", remedy=remedy)
+        remedy = "give the folder with its config.json and tokenizer"
+        raise InputError(f"{shown!r} holds only weights", remedy=remedy)
     from evalspec.runtimes.onnx_model.graph import read_graph
 
     try:
@@ -117,7 +119,7 @@ def _plain(path: Path, shown: str, start: bytes) -> ModelKind:
     except InputError as error:
         if path.suffix == ".onnx":
             raise
-        raise InputError(f"{shown!r} is no model that is known", remedy=EXPORTABLE) from error
+        raise InputError(f"{shown!r} is not a model in a known format", remedy=EXPORTABLE) from error
     return _called(ModelKind("onnx", "an ONNX model"), shown, (".onnx",))
 
 

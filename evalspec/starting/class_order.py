@@ -58,14 +58,14 @@ def in_order(
             return ClassOrder(rows.names, rows.names, class_names=True)
         if len(values) != len(texts):
             raise InputError(
-                f"the labels in {rows.label!r} ({_listed(values)}) are none of the model's classes ({_listed(texts)})",
-                remedy="name another column with --label, or other data",
+                f"the labels in {rows.label!r} ({_listed(values)}) are not the model's classes ({_listed(texts)})",
+                remedy="name a different column with --label, or use other data",
             )
         return _by_rows(values, agreement, bool(rows.names))
     if not values:
         raise InputError(
-            f"the model gives {width or 'unnamed'} classes, and {rows.label or 'no column'} holds no labels of classes",
-            remedy="name the column with the truth: --label COLUMN",
+            f"the model gives {width or 'unnamed'} classes, and {rows.label or 'no column'} holds no class labels",
+            remedy="name the label column: --label COLUMN",
         )
     if rows.names:
         return ClassOrder(rows.names, rows.names, class_names=True)
@@ -75,14 +75,14 @@ def in_order(
     if width and len(values) != width:
         raise InputError(
             f"the model gives {width} classes, and the first rows hold {len(values)} labels: {_listed(values)}",
-            remedy="name another column with --label, or a test set that holds all classes",
+            remedy="name a different column with --label, or a test set with all classes",
         )
     return _by_rows(values, agreement, False)
 
 
 def _by_rows(values: tuple[str, ...], agreement: NDArray[np.int64] | None, named: bool) -> ClassOrder:
     """Labels in the order of the alphabet, unless the model clearly agrees with the rows in another one."""
-    guess = "`classes` are in the order of the alphabet: check that it is the order of training"
+    guess = "`classes` are in alphabetical order: check that training used the same order"
     if agreement is None or agreement.shape != (len(values), len(values)) or not agreement.sum():
         return ClassOrder(values, values, named, guess)
     from scipy.optimize import linear_sum_assignment
@@ -91,11 +91,11 @@ def _by_rows(values: tuple[str, ...], agreement: NDArray[np.int64] | None, named
     total = int(agreement.sum())
     before, after = int(agreement.trace()), int(agreement[range(len(values)), best].sum())
     if after - before <= CLEARLY * total:
-        return ClassOrder(values, values, named, f"{guess} (so {before / total * 100:.0f} % of the first rows agree)")
+        return ClassOrder(values, values, named, f"{guess} ({before / total * 100:.0f} % of the first rows agree)")
     order = tuple(values[one] for one in best)
     told = (
         f"`classes` are in the order in which {after / total * 100:.0f} % of the first rows agree "
-        f"(in that of the alphabet {before / total * 100:.0f} %): check that it is the order of training"
+        f"(in alphabetical order {before / total * 100:.0f} %): check that training used the same order"
     )
     return ClassOrder(order, order, named, told)
 

@@ -98,7 +98,7 @@ def start_gate(request: GateRequest, observer: Observer) -> Gate:
     for path in request.paths:
         if not path.exists():
             raise SpecError(
-                Problem(f"there is no file or folder {str(path)!r}", remedy="name the model, then its rows")
+                Problem(f"there is no file or folder {str(path)!r}", remedy="give the model, then its rows")
             )
     spec = _spec_path(request)
     outside = not all(path.resolve().is_relative_to(spec.parent.resolve()) for path in request.paths)
@@ -144,8 +144,8 @@ def _spec_path(request: GateRequest) -> Path:
 def _refuse_overwriting(targets: Sequence[Path]) -> None:
     there = [path for path in targets if path.exists()]
     if there:
-        remedy = "name another place with --output; nothing is overwritten"
-        raise SpecError([Problem("this file is there already", file=str(path), remedy=remedy) for path in there])
+        remedy = "choose a different place with --output; nothing is overwritten"
+        raise SpecError([Problem("this file already exists", file=str(path), remedy=remedy) for path in there])
 
 
 def _make_folder(folder: Path) -> list[Path]:
@@ -179,7 +179,7 @@ def _look(request: GateRequest, access: Access, observer: Observer) -> Sketch:
         label=request.label,
         factory=request.factory,
     )
-    observer.step(f"looking at {request.model} and {request.test}")
+    observer.step(f"reading {request.model} and {request.test}")
     with tempfile.TemporaryDirectory(prefix="evalspec-init-") as logs:
         children = Children(access, default_limits(), 1, Path(logs))
         try:
@@ -242,12 +242,12 @@ def _seen(sketch: Sketch) -> list[str]:
     if model.unopened:
         lines.append(
             f"  it was not opened, since that would run code ({model.unopened}); pass --trust if you know where it "
-            "comes from. What was written of its inputs, classes and thresholds is a guess"
+            "comes from. Its inputs, classes and thresholds in the spec are guesses"
         )
     if model.classes:
         lines.append(f"  classes: {', '.join(model.classes[:12])}{', ...' if len(model.classes) > 12 else ''}")
     counted = f"{test.rows:,} rows, " if test.rows is not None else ""
-    label = f"label {test.label}{' (a guess)' if test.guess else ''}" if test.label else "no column with the truth"
+    label = f"label {test.label}{' (a guess)' if test.guess else ''}" if test.label else "no label column"
     lines.append(f"{test.fields['path']}: {counted}{label}")
     if model.answers:
         lines.append(f"  the first rows answered: {model.answers}")

@@ -52,7 +52,7 @@ def check_loading(spec: Spec, access: Access, observer: Observer) -> LoadReport:
         steps = one.path.split(".") if one.path.startswith("models.") else []
         problems.add(steps, Problem(f"{one.why}, {one.lacks}", remedy=one.remedy))
     names = [name for name in models_of(planned) if f"models.{name}" not in untrusted]
-    lines = [f"{name}: its server is started by a run, so it was not asked" for name in names if _starts(spec, name)]
+    lines = [f"{name}: a run starts its server, so it was not contacted here" for name in names if _starts(spec, name)]
     job = _job(planned, access)
     with tempfile.TemporaryDirectory(prefix="evalspec-load-") as folder:
         children = Children(access, default_limits(LONGEST_S), 1, Path(folder))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evalspec.language.parts import LoadedModel, Model
 
 PROMPTED = ("gguf", "transformers")
-UNKNOWN = "say with `artifact:` what the server serves, a file or sha256:...: nothing here shows it"
+UNKNOWN = "name what the server serves with `artifact:`, a file or sha256:...; it can't be seen from here"
 
 
 def start(job: SketchJob) -> Handler:
@@ -53,7 +53,7 @@ def look(job: SketchJob, progress: Progress) -> Sketch:
     train = _training(job, registry, test)
     if train is not None:
         datasets["train"] = train
-    progress(0.6, 1.0, "asking about the first rows")
+    progress(0.6, 1.0, "running the first rows")
     model = _asked(opened, artifact, job.model, job, registry, test, table)
     baseline = None
     if job.baseline is not None:
@@ -86,7 +86,7 @@ def _sketched(
 ) -> tuple[RowsSketch, pa.Table]:
     source = registry.source(str(fields["kind"]))
     if missing_packages(source):
-        raise InputError(f"kind {fields['kind']!r} needs a package that is not here", remedy=install_line(source))
+        raise InputError(f"kind {fields['kind']!r} needs a package that is not installed", remedy=install_line(source))
     return sketch_rows(fields, registry, job.access, label, hints)
 
 
@@ -121,7 +121,9 @@ def _open(artifact: ModelKind, path: str, job: SketchJob, registry: Registry) ->
     """
     runtime = registry.runtime(artifact.kind)
     if missing_packages(runtime):
-        raise InputError(f"{path!r} is {artifact.what}, and its packages are not here", remedy=install_line(runtime))
+        raise InputError(
+            f"{path!r} is {artifact.what}, but its packages are not installed", remedy=install_line(runtime)
+        )
     fields: dict[str, Any] = {"kind": artifact.kind, **artifact.fields}
     if "url" not in fields:
         fields = {"kind": artifact.kind, "path": path, **artifact.fields}
@@ -144,11 +146,9 @@ def _with_factory(artifact: ModelKind, path: str, job: SketchJob, registry: Regi
     """
     quiet, loud = factories(job.access.folder)
     plain = {"kind": artifact.kind, "path": path}
-    remedy = "name its class, --factory module:Class, whose file does nothing else when it is imported"
+    remedy = "name its class, --factory module:Class, in a file that does nothing else on import"
     if loud and not quiet:
-        remedy = (
-            f"{loud[0]} may be its class, but importing it runs more than definitions: move it into a file of its own"
-        )
+        remedy = f"{loud[0]} may be its class, but importing it runs more than definitions: move it into its own file"
     if not quiet:
         raise InputError(f"{path!r} is {artifact.what}: weights without the code that uses them", remedy=remedy)
     for one in quiet if job.access.trust else ():

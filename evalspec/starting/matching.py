@@ -38,7 +38,7 @@ TEXTS = ("string", "large_string")
 CAST = "float32"
 SUM_TOLERANCE = 1e-3
 IMAGE_AXES = 4
-PICTURE_NOTE = "`preprocess` is guessed from shapes: write the size, the range and the normalization of training"
+PICTURE_NOTE = "`preprocess` is guessed from shapes: write the size, range and normalization used in training"
 BYTE = 0.00392156862745098
 
 
@@ -196,7 +196,7 @@ def _fed(trial: Matching) -> tuple[Feeding, dict[str, NDArray[Any]], float]:
         except EvalspecError as error:
             first = first or error
     if first is None:
-        raise InputError("the rows have no column that could feed the model", choices=trial.rows.columns)
+        raise InputError("the rows have no column that could be the model's input", choices=trial.rows.columns)
     raise first
 
 
@@ -240,7 +240,7 @@ def _columns(trial: Matching) -> Iterator[Feeding]:
     numbers = [name for name in features if NUMBERS.match(trial.rows.columns[name])]
     if facts.by_column:
         if len(numbers) == len(takes):
-            yield Feeding({"X": numbers}, note="the columns feed the model in the order of the file, not by name")
+            yield Feeding({"X": numbers}, note="columns go to the model in the order of the file, not by name")
         return
     if len(takes) == 1:
         yield from _single(trial, takes[0], facts.tensors.get(takes[0], Tensor()), features, numbers)
@@ -269,7 +269,7 @@ def _single(
         raise InputError(
             f"the model takes {width} numbers a row, and {len(numbers)} columns of {trial.rows.fields['path']} could "
             f"be them: {', '.join(numbers[:8])}{', ...' if len(numbers) > 8 else ''}",
-            remedy="write a file with the columns of training alone, the label and what names a row",
+            remedy="write a file with only the training columns, the label and the column that identifies a row",
         )
 
 

@@ -24,7 +24,7 @@ MOST_TOKENS = 64
 CONTEXT_SHARE = 4
 SHOWN = 3
 TEXTS = ("string", "large_string")
-NOTE = "the prompt is the text of the row alone: write the one that you use"
+NOTE = "the prompt is only the text of the row: write the one that you use"
 
 
 def prompted(
@@ -83,7 +83,7 @@ def _text(rows: RowsSketch, table: pa.Table) -> str:
     if named is not None:
         return named
     if not texts:
-        raise InputError("no column holds a text that the model could be asked with", choices=rows.columns)
+        raise InputError("no column holds a text for the model's prompt", choices=rows.columns)
     from evalspec.starting.matching import mean_length
 
     return max(texts, key=lambda name: mean_length(table, name))

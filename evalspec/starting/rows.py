@@ -114,14 +114,14 @@ def recognize_rows(path: Path, shown: str) -> dict[str, Field]:
         with zipfile.ZipFile(path) as archive:
             if any(name.endswith(".npy") for name in archive.namelist()):
                 return {"kind": "npz"}
-        raise InputError(f"{shown!r} is a zip archive and no dataset", remedy="unpack it and name the file or folder")
+        raise InputError(f"{shown!r} is a zip archive, not a dataset", remedy="unpack it and give the file or folder")
     if b"\0" in start:
         raise InputError(
-            f"{shown!r} is no dataset that is known", remedy="save it as parquet, csv, jsonl, arrow or npz"
+            f"{shown!r} is not a dataset in a known format", remedy="save it as parquet, csv, jsonl, arrow or npz"
         )
     text = start.decode("utf-8", errors="replace").lstrip("\ufeff \r\n\t")
     if text.startswith("["):
-        raise InputError(f"{shown!r} is one JSON list", remedy="write it as jsonl: an object a line")
+        raise InputError(f"{shown!r} is one JSON list", remedy="write it as jsonl: one object per line")
     if text.startswith("{"):
         return {"kind": "jsonl"}
     header = text.partition("\n")[0].rstrip("\r")
@@ -138,7 +138,7 @@ def _folder(path: Path, shown: str) -> dict[str, Field]:
     for kind, suffixes in (("images", PICTURES), ("parquet", {".parquet"}), ("arrow", {".arrow", ".feather"})):
         if any(one.suffix.lower() in suffixes for one in names):
             return {"kind": kind}
-    raise InputError(f"{shown!r} is a folder without rows that can be read", remedy="name a file, or a folder of files")
+    raise InputError(f"{shown!r} is a folder without readable rows", remedy="give a file, or a folder of files")
 
 
 def _splits(path: Path) -> list[str]:
@@ -152,7 +152,7 @@ def _splits(path: Path) -> list[str]:
 def _split(splits: Sequence[str], wanted: Iterable[str], shown: str) -> str:
     found = next((one for name in wanted for one in splits if name in one.lower()), None)
     if found is None and len(splits) != 1:
-        raise InputError(f"{shown!r} has several splits, and none is called test", choices=splits)
+        raise InputError(f"{shown!r} has several splits, and none is named test", choices=splits)
     return splits[0] if found is None else found
 
 

@@ -45,8 +45,8 @@ def recognize_server(url: str, access: Access) -> ModelKind:
     if not found:
         raise InputError(
             f"the server at {url} answers neither /v1/models nor /v2",
-            remedy="name the URL where these paths begin; for another JSON API write the entry by hand: `kind: http`, "
-            "`protocol: json`, `url:`, `request:` and `response:` (docs/served.md)",
+            remedy="give the URL where these paths begin; for a different JSON API write the entry by hand: `kind: "
+            "http`, `protocol: json`, `url:`, `request:` and `response:` (docs/served.md)",
         )
     index = _ask(base, INDEX, body=b"{}", needed=False)
     names = (

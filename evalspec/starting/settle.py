@@ -34,7 +34,7 @@ def settle(text: str, path: Path, options: LoadOptions) -> tuple[str, Spec]:
             return text, load(path, options=options)
         except SpecError as error:
             text = _without(text, error)
-    raise SpecError("the new spec does not come out right; please report it with the files that were named")
+    raise SpecError("the generated spec is not valid; please report this together with the input files")
 
 
 def _without(text: str, error: SpecError) -> str:

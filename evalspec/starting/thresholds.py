@@ -43,13 +43,13 @@ def measured(ask: Ask, test: Test) -> Ask:
     why = test.missing or test.invalid
     bound = _bound(test)
     if test.value is None or (bound is None and why is None):
-        return replace(ask, left_out=test.missing or f"no bound can be told from {test.n:,} rows")
+        return replace(ask, left_out=test.missing or f"there is no bound for {test.n:,} rows")
     around = test.value if bound is None else bound
     threshold = _threshold(test, around, against=_against(ask))
     if threshold is None:
         side = "lower" if test.op in (">=", ">") else "upper"
         shown = _told(around, test)
-        return replace(ask, left_out=f"with {test.n:,} rows the {side} bound is {shown}, which says nothing")
+        return replace(ask, left_out=f"with {test.n:,} rows the {side} bound is {shown}, which is uninformative")
     comment = _comment(test, around) if why is None else f"measured {_told(test.value, test)}, but {why}: {YOURS}"
     return replace(ask, threshold=threshold, comment=comment)
 
@@ -73,7 +73,7 @@ def unmeasured(ask: Ask, query_s: float = 0.0) -> Ask:
     """
     if ask.timed and query_s:
         shown, threshold = format_quantity(query_s * 1e3, "ms"), _step_up(query_s * 1e3 * ask.times)
-        comment = f"measured {shown} while it was looked at, times {ask.times:g} and rounded up: {YOURS}"
+        comment = f"measured {shown} by `init`, times {ask.times:g} and rounded up: {YOURS}"
         return replace(ask, threshold=f"{_plain(threshold)} ms", comment=comment)
     return replace(ask, threshold=ask.otherwise, comment=f"not measured: {YOURS}") if ask.otherwise else ask
 
@@ -91,7 +91,7 @@ def _comment(test: Test, bound: float) -> str:
     value, side = _told(test.value or 0.0, test), "lower" if upward else "upper"
     text = f"measured {value} on {test.n:,} rows, {side} bound {_told(shown, test)}"
     if _is_share(test) and abs((test.value or 0.0) - bound) > WIDE:
-        text += " (few rows: the bound is far off)"
+        text += " (few rows: the bound is wide)"
     return f"{text}: {YOURS}"
 
 

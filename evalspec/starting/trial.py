@@ -86,8 +86,8 @@ def _refuse_empty(checks: Sequence[CheckDraft]) -> None:
     """
     own = [one for one in checks if one.section == "model" and any(ask.blocking for ask in one.asks)]
     if own and all(one.left_out for one in own):
-        remedy = "name the column with the truth: --label COLUMN"
-        raise SpecError(Problem(f"nothing of the model could be measured: {own[0].left_out}", remedy=remedy))
+        remedy = "name the label column: --label COLUMN"
+        raise SpecError(Problem(f"no metric of the model could be measured: {own[0].left_out}", remedy=remedy))
 
 
 def _is_timed(draft: CheckDraft) -> bool:
@@ -156,4 +156,4 @@ def _findings(record: Record) -> Iterator[str]:
         for test in check.tests:
             if test.exact and test.value is not None and not holds(test.op, test.value, test.threshold):
                 which = f" ({test.first})" if test.first else ""
-                yield f"{test.sentence} fails already: it is {test.value:,.0f}{which}"
+                yield f"{test.sentence} already fails: it is {test.value:,.0f}{which}"

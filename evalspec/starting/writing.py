@@ -26,11 +26,11 @@ HEAD = """\
 
 evalspec: 1
 name: @name@
-seed: 7                               # of everything that is drawn at random
+seed: 7                               # seed of all random draws
 """
 WROTE = (
-    "Written by `evalspec init` from {files}. A threshold is what you need, not what the model happens to reach: every "
-    "number that was measured here says so, and is yours to decide. `require` blocks the release, `warn` does not."
+    "Written by `evalspec init` from {files}. A threshold is what you need, not what the model happens to reach. "
+    "Every measured number is marked as such and is yours to decide.  `require` blocks the release, `warn` does not."
 )
 
 
@@ -62,7 +62,7 @@ def spec_text(
 
 def models_lines(sketch: Sketch) -> list[str]:
     """The models."""
-    lines = ["models:", *_model("candidate", sketch.model, "The model that is to ship")]
+    lines = ["models:", *_model("candidate", sketch.model, "The model that should ship")]
     if sketch.baseline is not None:
         lines += _model("baseline", sketch.baseline, "The model to compare with")
     return lines
@@ -71,7 +71,7 @@ def models_lines(sketch: Sketch) -> list[str]:
 def _model(name: str, model: ModelSketch, what: str) -> list[str]:
     lines = [comment(f"{what}: {model.what}.", "  ")]
     if model.unopened:
-        told = f"It was not opened ({model.unopened}), so what stands here is a guess; `init --trust` looks."
+        told = f"It was not opened ({model.unopened}), so this entry is a guess; `init --trust` opens it."
         lines.append(comment(told, "  "))
     if model.answers:
         lines.append(comment(f"The first rows were answered: {model.answers}.", "  "))
@@ -84,9 +84,9 @@ def datasets_lines(sketch: Sketch) -> list[str]:
     lines = ["datasets:"]
     for role, rows in sketch.datasets.items():
         if role == "test":
-            lines.append(comment("Rows that the model never saw, like those that it will see.", "  "))
+            lines.append(comment("Rows that the model has not seen, similar to those in production.", "  "))
             if rows.guess and rows.label:
-                lines.append(comment(f"To check: {rows.label} was taken for the column with the truth.", "  "))
+                lines.append(comment(f"To check: {rows.label} was taken for the label column.", "  "))
             if rows.times:
                 lines.append(comment(f"When: {', '.join(rows.times)}.", "  "))
         else:

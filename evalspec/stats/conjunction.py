@@ -174,7 +174,7 @@ class ShareOfParts(Estimate):
     @property
     def method(self) -> str:
         """Method of the bounds."""
-        against = f"partial conjunction over {plural(len(self.parts), 'part')} held against {self.part_threshold:g}"
+        against = f"partial conjunction over {plural(len(self.parts), 'part')} compared with {self.part_threshold:g}"
         return f"{against}: {_methods(self.parts)}"
 
     def bound(self, confidence: float, side: Side) -> float | None:

@@ -83,7 +83,9 @@ def _column(table: pa.Table, name: str, dataset: str) -> tuple[list[str], NDArra
 
 def _text(value: Any, name: str, dataset: str) -> str:
     if isinstance(value, float) and math.isinf(value):
-        raise InputError(f"column {name!r} of {dataset} holds {value}, which is no category", remedy="correct the row")
+        raise InputError(
+            f"column {name!r} of {dataset} holds {value}, which is not a category", remedy="correct the row"
+        )
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return label_text(float(value) if isinstance(value, Decimal) else value)

@@ -62,7 +62,7 @@ class View:
         suffix: What stands behind the column's name (``:mean``); empty: the cells themselves.
         kind: Numbers or categories.
         cells: shape (n,), numbers, NaN where there is none; or n strings.
-        missing: Cells without a value; of numbers, all other NaN are no numbers.
+        missing: Cells without a value; of numbers, all other NaN are not numbers.
     """
 
     suffix: str
@@ -147,7 +147,7 @@ def compare_columns(
 
 def not_compared(name: str, kind: pa.DataType) -> str:
     """Reason why a column is left out."""
-    return f"Column {name!r} ({kind}) is not compared: it is no number, category, text or list."
+    return f"Column {name!r} ({kind}) is not compared: it is not a number, category, text or list."
 
 
 Found = dict[str, tuple[Literal["number", "category"], Side]]

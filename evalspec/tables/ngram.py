@@ -24,7 +24,7 @@ class Ngram(Part):
         description="any_hit: one n-gram is enough (GPT-3); coverage: a share of the row's n-grams (PaLM); "
         "longest_match: the longest span's share of the row's words (ConTAM).",
     )
-    unit: Literal["words", "characters", "tokens"] = Field("words", description="What an n-gram is made of.")
+    unit: Literal["words", "characters", "tokens"] = Field("words", description="Unit of an n-gram.")
     tokenizer: str | None = Field(
         None, min_length=1, description="unit: tokens: the Hugging Face `tokenizer.json` that splits texts into them."
     )
@@ -69,7 +69,7 @@ class Ngram(Part):
         if self.rule != "any_hit" and self.max_rows is not None:
             return "`max_rows:` goes with `rule: any_hit`; the other rules drop no n-gram"
         if self.rule != "longest_match" and self.skip:
-            return "`skip:` goes with `rule: longest_match`; take it out"
+            return "`skip:` goes with `rule: longest_match`; remove it"
         if self.rule == "any_hit" and self.min_count > (self.max_rows_used or 0):
             return (
                 f"`min_count: {self.min_count}` is more than the {self.max_rows_used} rows from which on it is dropped"

@@ -22,7 +22,7 @@ PERCENTILES: dict[str, float] = {
 }
 TOKEN_TIMES: dict[str, str] = {
     "ttft": "Time to the first token",
-    "ttfa": "Time to the first token of the answer, which is no reasoning,",
+    "ttfa": "Time to the first token of the answer, which is not reasoning,",
     "tpot": "Time by token after the first",
     "longest_gap": "Longest gap between two pieces of an answer",
 }

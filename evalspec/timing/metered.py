@@ -44,7 +44,7 @@ class Metered:
             InvalidError: It could not be told.
         """
         if self.energy.joules is None:
-            raise InvalidError(f"no energy can be told: {self.energy.reason}")
+            raise InvalidError(f"there is no energy: {self.energy.reason}")
         return self.energy.joules
 
     @property

@@ -160,7 +160,7 @@ def _how(samples: Sequence[Samples]) -> str:
         else np.zeros(len(OUTCOMES), np.int64)
     )
     named = [f"{OUTCOMES[kind]} {counts[kind]:,}" for kind in np.flatnonzero(counts) if kind != FAILED]
-    return f" What came of them: {', '.join(named)}." if named else ""
+    return f" Outcome: {', '.join(named)}." if named else ""
 
 
 def asked_again(samples: Sequence[Samples]) -> list[str]:

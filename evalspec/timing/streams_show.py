@@ -42,10 +42,10 @@ def blocks(parts: Mapping[str, Sequence[Samples]], keep: Mapping[str, Sequence[N
         *(Column(name=name.removeprefix("latency_"), unit="ms") for name in PERCENTILES),
     )  # fmt: skip
     caption = (
-        "One number a request: to its first piece with text, reasoning or a tool call (ttft), to the first that is no "
-        "reasoning (ttfa), by token after the first piece (tpot), and the longest wait for a next piece; beside them "
-        "all such waits of all requests (gap). Failed requests are slower than any; those without such a time (one "
-        "piece, one token) are counted apart."
+        "One number a request: to its first piece with text, reasoning or a tool call (ttft), to the first that is "
+        "not reasoning (ttfa), by token after the first piece (tpot), and the longest wait for a next piece; beside "
+        "them all such waits of all requests (gap). Failed requests are slower than any; those without such a time "
+        "(one piece, one token) are counted apart."
     )
     table = Table(
         title="Streamed answers", caption=caption, columns=columns,

@@ -103,13 +103,13 @@ def _prefill(samples: Samples) -> float | str:
         return found.prompt_tokens[asked].sum() / spent_s if spent_s > 0 else "no prompt was answered"
     if (lanes := concurrency.lanes(samples)) > 1:
         return (
-            f"with {lanes} requests under way the time to the first token is also that of waiting for others: "
-            "it is told apart with `connections: 1` only"
+            f"with {lanes} requests under way the time to the first token is also that of waiting for others: they are "
+            "separate only with `connections: 1`"
         )
     tokens = found.prompt_tokens - np.maximum(found.cached_tokens, 0)
     chosen = samples.ok & (found.prompt_tokens > 0) & (np.diff(found.offsets) > 0)
     if not chosen.any():
-        return "the server does not tell how many tokens a prompt has"
+        return "the server does not report how many tokens a prompt has"
     if int(chosen.sum()) < LENGTHS * EACH:
         return f"{int(chosen.sum())} answers in a process are too few: {LENGTHS * EACH} are needed"
     long, first_s = tokens[chosen], (streams.first_ns(found) - samples.sent_ns)[chosen] / 1e9
@@ -117,8 +117,8 @@ def _prefill(samples: Samples) -> float | str:
     length = np.array([float(long[group].mean()) for group in groups])
     if length[-1] < UNLIKE * max(1.0, length[0]):
         return (
-            f"prompts are of nearly one length ({length[0]:,.0f} to {length[-1]:,.0f} tokens), so the time that a "
-            "token of them takes can't be told from the rest of the time to the first token"
+            f"prompts are of nearly one length ({length[0]:,.0f} to {length[-1]:,.0f} tokens), so the time per prompt "
+            "token can't be separated from the rest of the time to the first token"
         )
     slope = _slope(length, np.array([float(np.median(first_s[group])) for group in groups]))
     return 1.0 / slope if slope > 0 else "the time to the first token does not rise with the length of the prompt"

@@ -105,7 +105,7 @@ def _uncounted(name: str, samples: Sequence[Samples]) -> str:
     if all(one.streams is None for one in samples):
         return streams.NO_STREAM
     if name == CACHED:
-        return "the server does not tell how many tokens of a prompt it knew from before (`cached_tokens`)"
+        return "the server does not report how many tokens of a prompt were cached (`cached_tokens`)"
     if name == DIFFER:
         return "tokens are counted once: the server must report usage, and the model name a `tokenizer:`"
     return streams.NO_TOKENS

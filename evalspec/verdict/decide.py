@@ -49,7 +49,7 @@ def decide(record: Record) -> Verdict:
     """The verdict over a record. Depends on nothing else, not even on the date of today.
 
     Args:
-        record: A record; its own ``verdict`` is not looked at.
+        record: A record; its own ``verdict`` is not checked.
     """
     alpha = 1.0 - record.policy.confidence
     waivers, expired = _waivers(record)

@@ -70,7 +70,7 @@ def diagnose(record: Record) -> tuple[Symptom, ...]:
     """The nine cells, row by row; numbers that are not judged diagnose nothing.
 
     Args:
-        record: A record; its verdict is not looked at.
+        record: A record; its verdict is not checked.
 
     References:
         The data, algorithm, machine taxonomy of Machine Learning Systems (Reddi et al.), benchmarking chapter.

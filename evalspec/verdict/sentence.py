@@ -112,7 +112,7 @@ def _whose(test: Test) -> str:
 
 
 def _bound_of(test: Test, bound: float, side: str) -> str:
-    """Which part the bound is that of, where it is another than the value's."""
+    """Which part the bound is that of, where it differs from the value's."""
     if not _whose(test):
         return ""
     owner = next((part for part in test.parts if (part.upper if side == "upper" else part.lower) == bound), None)

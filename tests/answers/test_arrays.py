@@ -66,8 +66,8 @@ def test_slices_and_chunks_are_read_as_they_stand() -> None:
         (column([[1, 2], [3]]), r"lists of several lengths: 2 in row 100 and 1 in row 101 \(counted from 0\)"),
         (column([[1], None]), r"row 101 \(counted from 0\) of the column 'c' has no list"),
         (column([None, None]), r"every value of the column 'c' is missing"),
-        (column([datetime.date(2026, 1, 1)]), r"'c' holds date32\[day\], which is no input of a model"),
-        (column([{"a": 1}]), r"'c' holds struct<a: int64>, which is no input"),
+        (column([datetime.date(2026, 1, 1)]), r"'c' holds date32\[day\], which can't be an input of a model"),
+        (column([{"a": 1}]), r"'c' holds struct<a: int64>, which can't be an input"),
         (pa.table({"d": [1]}), r"no column 'c' \(choices: d\)"),
     ],
 )

@@ -59,7 +59,7 @@ def test_one_class_needs_no_label() -> None:
     kinds: dict[OutputName, str] = {"boxes": "b", "scores": "s"}
     got = map_outputs(outputs, kinds, ("cell",), None).boxes
     assert got is not None and got.classes.tolist() == [0]
-    with pytest.raises(InputError, match=r"nothing says which of 2 classes a box is of; add label:"):
+    with pytest.raises(InputError, match=r"but not which of the 2 classes a box has; add label:"):
         map_outputs(outputs, kinds, CLASSES, None)
 
 
@@ -74,11 +74,11 @@ def test_whole_numbers_are_indices_unless_classes_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("boxes", "scores", "label", "sentence"),
     [
-        ([[[0, 0, 1, 1]]], [[1.5]], [[0]], r"score 1.5 of a box in row 40 \(counted from 0\) is not within 0..1"),
+        ([[[0, 0, 1, 1]]], [[1.5]], [[0]], r"score 1.5 of a box in row 40 \(counted from 0\) is not in 0..1"),
         ([[[0, 0, 1, 1]]], [[np.nan]], [[0]], r"score nan of a box in row 40"),
-        ([[[0, 0, 1, 1]]], [[0.5]], [[2]], r"2 \(1 of 1 boxes\) is the index of no class; there are 2 `classes`, so"),
+        ([[[0, 0, 1, 1]]], [[0.5]], [[2]], r"2 \(1 of 1 boxes\) is not a class index; there are 2 `classes`, so"),
         ([[[0, 0, 1, 1]]], [[0.5]], [["owl"]], r"'owl' \(1 of 1 row\) is in no class"),
-        ([[[5, 0, 1, 1]]], [[0.5]], [[0]], r"the box \[5, 0, 1, 1\] in row 40 .* which has no inside; a box is"),
+        ([[[5, 0, 1, 1]]], [[0.5]], [[0]], r"the box \[5, 0, 1, 1\] in row 40 .* which has no area; a box is"),
         ([[[0, 0, np.inf, 1]]], [[0.5]], [[0]], r"the box \[0, 0, inf, 1\] in row 40"),
         ([[[0, 0, 1]]], [[0.5]], [[0]], r"shape \[3\] for each box, not 4 numbers"),
         ([[[0, 0, 1, 1]]], [[0.5, 0.4]], [[0]], r"boxes and scores of different shapes"),
@@ -154,9 +154,9 @@ def test_a_sliced_table_has_its_own_boxes() -> None:
         ([[{"bbox": [2, 0, -1, 1], "label": 0}]], r"the box \[2, 0, 1, 1\] in row 0"),
         ([[{"box": [0, 0, 1, 1], "label": "owl"}]], r"'label': 'owl' \(1 of 1 row\) is in no class"),
         ([[{"box": [0, 0, 1, 1], "label": None}]], r"every value of the column|labels are missing"),
-        ([None, [{"box": [0, 0, 1, 1], "label": 0}]], r"has no list in row 0 \(counted from 0\); an empty list says"),
-        ([{"box": [[0, 0, 1, 1]], "label": []}], r"another number of 'label' than of boxes in row 0"),
-        (["a"], r"holds string and the model gives boxes; label: a column with a list of structs"),
+        ([None, [{"box": [0, 0, 1, 1], "label": 0}]], r"has no list in row 0 \(counted from 0\); write an empty list"),
+        ([{"box": [[0, 0, 1, 1]], "label": []}], r"different numbers of 'label' and boxes in row 0"),
+        (["a"], r"holds string but the model gives boxes; label: a column with a list of structs"),
         ([[], []], r"has no box in any of its 2 rows"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_model_that_was_asked_once_is_set_beside_one_that_was_asked_often() ->
     often = as_often(chooser([0, 1, 1]), 3)
     assert often.predicted is not None
     assert (often.asked, often.predicted.tolist()) == (3, [0, 1, 1] * 3)
-    with pytest.raises(NotRunError, match="gives 2 answers to each row, and the model beside it 3"):
+    with pytest.raises(NotRunError, match="gives 2 answers to each row, and the other model 3"):
         as_often(chooser([0, 1, 1], [0, 0, 2]), 3)
 
 
@@ -58,7 +58,9 @@ def test_templates_are_found_by_their_place() -> None:
     assert of_template(both, 0) is both
     assert of_template(both, 1) is second
     assert of_template(first, 1) is first
-    with pytest.raises(NotRunError, match="has 2 templates, and number 3 is asked for"):
+    with pytest.raises(
+        NotRunError, match="has 2 templates, and number 3 is needed; give both models the same number of templates"
+    ):
         of_template(both, 2)
 
 

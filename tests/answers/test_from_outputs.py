@@ -63,17 +63,17 @@ def test_probabilities_of_half_precision_are_made_to_sum_to_one() -> None:
     ("kind", "array", "sentence"),
     [
         ("probabilities", [[0.2, 0.3, 0.5], [0.2, 0.3, 0.6]], r"sum to 1.1 in row 41 \(counted from 0\), not to 1"),
-        ("probabilities", [[0.2, 0.3, 0.5], [1.2, -0.2, 0.0]], r"no probability in row 41 .*1.2 is not within 0..1"),
+        ("probabilities", [[0.2, 0.3, 0.5], [1.2, -0.2, 0.0]], r"not a probability in row 41 .*1.2 is not in 0..1"),
         ("probabilities", [[0.2, 0.3, 0.5], [np.nan, 0.5, 0.5]], r"NaN or infinite in row 41"),
         ("logits", [[0.2, 0.3, np.inf]], r"NaN or infinite in row 40"),
         ("logits", [[0.2, 0.3]], r"has 2 columns and there are 3 classes; make `classes` the label of each"),
         ("logits", [[0.2]], r"has 1 column and there are 3 classes"),
         ("logits", [[[0.2, 0.3, 0.4]]], r"has shape \[1, 1, 3\], not one row of scores for each row"),
         ("logits", [["a", "b", "c"]], r"holds <U1, not numbers"),
-        ("value", [[0.2, 0.3]], r"has shape \[1, 2\], not one value a row"),
+        ("value", [[0.2, 0.3]], r"has shape \[1, 2\], not one value per row"),
         ("value", [np.nan], r"NaN or infinite in row 40"),
         ("label", ["a", "z"], r"'z' \(1 of 2 rows\) is in no class \(choices: a, b, c\)"),
-        ("label", [["a", "b"]], r"has shape \(1, 2\), not one label a row"),
+        ("label", [["a", "b"]], r"has shape \(1, 2\), not one label per row"),
         ("text", [None], r"has no text in row 40"),
         ("scores", [[1.0]], r"hold nothing that can be judged \(choices: logits, probabilities, label, value, text"),
     ],
@@ -84,7 +84,7 @@ def test_outputs_that_are_no_answers(kind: OutputName, array: Any, sentence: str
 
 
 def test_classes_must_be_known() -> None:
-    with pytest.raises(InputError, match=r"predicts classes and nothing says which.*add `classes:`"):
+    with pytest.raises(InputError, match=r"predicts classes, and neither it nor the spec lists them.*add `classes:`"):
         mapped("logits", [[0.1, 0.2]], None)
 
 
@@ -111,11 +111,11 @@ def test_intervals_are_carried() -> None:
         ({"value": "y", "label": "p"}, r"both value and label"),
         ({"value": "y", "lower": "p"}, r"value, lower and upper together"),
         ({"lower": "y", "upper": "p"}, r"value, lower and upper together"),
-        ({"finish_reason": "y"}, r"names finish_reason and no text that it is about"),
-        ({"tokens": "y", "logits": "p"}, r"names tokens and no text that it is about"),
+        ({"finish_reason": "y"}, r"names finish_reason and no text that it belongs to"),
+        ({"tokens": "y", "logits": "p"}, r"names tokens and no text that it belongs to"),
         ({"logits": "Y"}, r"no output 'Y' \(choices: y, p\)"),
-        ({"logits": 2}, r"has 2 outputs and none is number 2"),
-        ({}, r"nothing says what the model's outputs are \(y, p\); add outputs: \{logits: y\}"),
+        ({"logits": 2}, r"has 2 outputs, so there is no output number 2"),
+        ({}, r"the spec does not say what the model's outputs are \(y, p\); add outputs: \{logits: y\}"),
     ],
 )
 def test_what_outputs_are_is_said_and_not_guessed(stated: dict[Any, Any], sentence: str) -> None:
@@ -143,12 +143,12 @@ def test_a_text_may_say_why_it_ends_and_how_long_it_is() -> None:
         (np.array(["stop", None], dtype=object), [1, 2], r"'r' holds None in row 41 .*not a text such as 'stop'"),
         (["stop", " "], [1, 2], r"'r' holds ' ' in row 41"),
         (np.array(["stop", 3], dtype=object), [1, 2], r"'r' holds 3 in row 41"),
-        ([["stop", "a"], ["stop", "a"]], [1, 2], r"'r' has shape \[2, 2\], not one value a row"),
-        (["stop", "stop"], [1, -1], r"'k' is -1 in row 41 .*not a count from 0 on"),
+        ([["stop", "a"], ["stop", "a"]], [1, 2], r"'r' has shape \[2, 2\], not one value per row"),
+        (["stop", "stop"], [1, -1], r"'k' is -1 in row 41 .*not a count of 0 or more"),
         (["stop", "stop"], [1, 2.5], r"'k' is 2.5 in row 41"),
         (["stop", "stop"], [1, np.nan], r"'k' is nan in row 41"),
         (["stop", "stop"], [1, 2.0**60], r"'k' is 1.15292e\+18 in row 41"),
-        (["stop", "stop"], ["1", "2"], r"'k' holds <U1, not how many tokens"),
+        (["stop", "stop"], ["1", "2"], r"'k' holds <U1, not a number of tokens for each text"),
         (["stop", "stop"], [True, False], r"'k' holds bool"),
     ],
 )
@@ -244,9 +244,9 @@ def test_the_truth_of_a_table() -> None:
         truth(table, "name", ("a",))
     with pytest.raises(InputError, match=r"'gap': 1 of 3 labels are missing"):
         truth(table, "gap", None)
-    with pytest.raises(InputError, match=r"'name' holds text and the model predicts values"):
+    with pytest.raises(InputError, match=r"'name' holds text but the model predicts values"):
         truth(table, "name", None)
-    with pytest.raises(InputError, match=r"holds list<item: int64>, not one label a row; if a row may have several"):
+    with pytest.raises(InputError, match=r"holds list<item: int64>, not one label per row; if a row may have several"):
         truth(pa.table({"l": [[1, 2]]}), "l", None)
 
 

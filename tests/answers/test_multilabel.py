@@ -58,7 +58,7 @@ def test_labels_alone() -> None:
     ("kind", "array", "sentence"),
     [
         ("logits", [[0.1]], r"has 1 column and there are 3 classes"),
-        ("probabilities", [[0.1, 1.2, 0.3]], r"no probability in row 40 .* 1.2 is not within 0..1"),
+        ("probabilities", [[0.1, 1.2, 0.3]], r"not a probability in row 40 .* 1.2 is not in 0..1"),
         ("probabilities", [[0.1, np.nan, 0.3]], r"NaN or infinite in row 40"),
         ("label", objects([["a"], ["z"]]), r"'z' \(1 of 2 rows\) is in no class \(choices: a, b, c\)"),
         ("label", objects([["a"], None]), r"the label output 'y' has no list in row 41"),
@@ -107,11 +107,11 @@ def test_texts_of_every_kind() -> None:
 @pytest.mark.parametrize(
     ("array", "sentence"),
     [
-        (objects(["a", None]), r"no text in row 41 \(counted from 0\); an empty answer is an empty text"),
+        (objects(["a", None]), r"no text in row 41 \(counted from 0\); write an empty text for an empty answer"),
         ([1.0, 2.0], r"the output 'y' holds float64, not text"),
         (objects(["a", 3]), r"holds int in row 41"),
-        (objects([b"\xff", b"a"]), r"no UTF-8 in row 40"),
-        ([["a", "b"]], r"has shape \[1, 2\], not one text a row"),
+        (objects([b"\xff", b"a"]), r"not UTF-8 in row 40"),
+        ([["a", "b"]], r"has shape \[1, 2\], not one text per row"),
     ],
 )
 def test_outputs_that_are_no_texts(array: Any, sentence: str) -> None:
@@ -131,7 +131,7 @@ def test_the_truth_of_texts() -> None:
         ("none", r"no reference in row 1 \(counted from 0\); drop it with `where:`"),
         ("gap", r"no text in row 1"),
         ("hole", r"no text in row 0"),
-        ("number", r"holds int64 and the model gives text; label: a column of texts, or of lists of texts"),
+        ("number", r"holds int64 but the model gives text; label: a column of texts, or of lists of texts"),
     ):
         with pytest.raises(InputError, match=sentence):
             true_texts(table, column)

@@ -116,7 +116,7 @@ def main(most_s: float) -> None:
     """Try the cases that come, one after the other."""
     from tests.campaigns.targets import ITSELF, TARGETS, Check, warm
 
-    # What a case prints is no answer of ours.
+    # What a case prints is not an answer of ours.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)

@@ -106,7 +106,7 @@ def test_metrics_are_declared_whole(kind: str) -> None:
     assert len(names) == len(set(names))
     for metric in check.metrics:
         assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
-        assert metric.unit in UNITS, f"{metric.name}: {metric.unit!r} is no unit"
+        assert metric.unit in UNITS, f"{metric.name}: {metric.unit!r} is not a unit"
         assert metric.better in ("lower", "higher", "neither")
         assert metric.summary.endswith("."), metric.name
         assert not (metric.interval and metric.exact), f"{metric.name}: an interval, or exact, and not both"
@@ -236,7 +236,7 @@ def test_little_or_nothing_gives_a_reason_and_no_number(planted: Planted, rows: 
         assert "nan" not in str(reason).lower().split()
         return
     except EvalspecError as wrong:  # pragma: no cover
-        pytest.fail(f"{type(wrong).__name__} is no reason for too few rows")
+        pytest.fail(f"{type(wrong).__name__} is not a reason for too few rows")
     well_formed(result)
     requirement = the(check, planted.sentence)
     metric = check.metric(requirement.metric)

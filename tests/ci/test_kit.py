@@ -188,4 +188,4 @@ def test_extras_are_names(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "EXTRAS": "onnx]; touch owned", "ACTION": "."}
     script = ["bash", str(ROOT / "ci" / "install.sh")]
     done = subprocess.run(script, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "is no list of names" in done.stderr and not list(tmp_path.iterdir())
+    assert done.returncode == 2 and "is not a list of names" in done.stderr and not list(tmp_path.iterdir())

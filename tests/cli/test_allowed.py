@@ -43,7 +43,7 @@ model:
   - {check: quality, dataset: test, require: [accuracy >= 90 %]}
   - {check: quality, id: remote, model: served, dataset: test, require: [accuracy >= 90 %]}
 """
-CODE = "spec.yaml: models.candidate: candidate runs the function behaviour:good, which was not allowed; pass --trust if"
+CODE = "spec.yaml: models.candidate: candidate runs the function behaviour:good, which is not allowed; pass --trust if"
 SECRET = "models.served: served reads the secret ASKS_TOKEN from the environment"
 
 
@@ -66,7 +66,9 @@ def evalspec(*arguments: str) -> tuple[int, str]:
 def test_all_that_is_not_allowed_is_said_at_once_and_nothing_runs(spec: Path) -> None:
     code, said = evalspec("run", "spec.yaml")
     assert code == 2
-    assert CODE in said and f"{SECRET}, which was not allowed; pass --env ASKS_TOKEN if its server may have it" in said
+    assert (
+        CODE in said and f"{SECRET}, which is not allowed; pass --env ASKS_TOKEN if the server may receive it" in said
+    )
     assert len(said.splitlines()) == 2
     assert not (spec.parent / "reports").exists()
 
@@ -81,7 +83,7 @@ def test_what_is_not_run_needs_no_leave(spec: Path) -> None:
 def test_a_secret_that_is_not_set_is_said_too(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("run", "spec.yaml", "--only", "remote", "--env", "ASKS_TOKEN")
     code, said = evalspec(*asked)
-    assert code == 2 and f"{SECRET}, where it is not set; set ASKS_TOKEN" in said
+    assert code == 2 and f"{SECRET}, but it is not set; set ASKS_TOKEN" in said
     monkeypatch.setenv("ASKS_TOKEN", "s3cret")
     code, said = evalspec(*asked, "--output", "out")
     # Nobody listens there, so the check crashes; but it was started.
@@ -172,7 +174,7 @@ model:
         refuse([Start(planned, planned.spec.access())])
     said = str(caught.value)
     assert "models.candidate: 'own.skops' holds types that are not known to be harmless: " in said
-    assert said.endswith("which was not allowed; pass --trust if you know where it comes from")
+    assert said.endswith("which is not allowed; pass --trust if you know where it comes from")
     refuse([Start(planned, planned.spec.access(trust=True))])
 
 

@@ -295,6 +295,6 @@ def test_a_plan_takes_no_truth_from_a_draft_which_is_never_ready(tmp_path: Path,
     shutil.copytree(SUITE, tmp_path / "suite")
     spec = tmp_path / "suite" / "evalspec.yaml"
     assert evalspec("run", spec, "--draft", cwd=tmp_path).returncode == 3
-    assert "no earlier run of this spec is here" in evalspec("plan", spec, cwd=tmp_path).stdout
+    assert "no earlier run of this spec" in evalspec("plan", spec, cwd=tmp_path).stdout
     spec = good_and_bad / "good" / "evalspec.yaml"
     assert "those of the run of" in evalspec("plan", spec, cwd=good_and_bad).stdout

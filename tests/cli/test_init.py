@@ -27,7 +27,7 @@ def test_init_never_overwrites_by_itself(tmp_path: Path) -> None:
     (tmp_path / "evalspec.yaml").write_text("mine")
     found = CliRunner().invoke(app, ["init", str(tmp_path)])
     assert found.exit_code == 2
-    assert f"{tmp_path / 'evalspec.yaml'}: this file is there already; pass --force" in found.stderr
+    assert f"{tmp_path / 'evalspec.yaml'}: this file already exists; pass --force" in found.stderr
     assert (tmp_path / "evalspec.yaml").read_text() == "mine"
     found = CliRunner().invoke(app, ["init", str(tmp_path), "--force", "--json"])
     assert json.loads(found.stdout) == {
@@ -40,7 +40,7 @@ def test_a_spec_for_a_profile_is_written_and_one_that_is_none_is_refused_with_th
     found = CliRunner().invoke(app, ["init", str(tmp_path / "gate"), "--profile", "edge"])
     assert found.exit_code == 0
     assert "\nprofile: edge\n" in (tmp_path / "gate" / "evalspec.yaml").read_text()
-    assert found.stdout.splitlines()[1].startswith("Still to be put here, or named otherwise: model.onnx, baseline")
+    assert found.stdout.splitlines()[1].startswith("Still to be added, or renamed in the spec: model.onnx, baseline")
     found = CliRunner().invoke(app, ["init", str(tmp_path / "none"), "--profile", "nope"])
     assert found.exit_code == 2
     assert f"unknown profile 'nope' (choices: {', '.join(profile_names())})" in found.stderr
@@ -84,7 +84,7 @@ def test_a_gate_from_a_model_and_its_rows_runs_at_once(tmp_path: Path, monkeypat
     assert {one.status for one in record.verdict.decisions if one.name.startswith("quality")} == {"PASS"}
     found = CliRunner().invoke(app, ["init", "model.joblib", "test.csv", "--trust"])
     assert found.exit_code == 2
-    assert "evalspec.yaml: this file is there already; name another place with --output" in found.stderr
+    assert "evalspec.yaml: this file already exists; choose a different place with --output" in found.stderr
 
 
 def test_without_trust_nothing_is_unpickled_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,12 +117,12 @@ def test_a_profile_is_filled_with_what_was_seen(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["model.onnx"], "'model.onnx' is no folder; name both: evalspec init MODEL TEST [TRAIN]"),
+        (["model.onnx"], "'model.onnx' is not a folder; name both: evalspec init MODEL TEST [TRAIN]"),
         (["--ci", "github"], "--ci is about a model and its rows"),
         (["a", "b", "c", "d"], "takes a model, its test set and its training set, and 4 files were named"),
         (["model.onnx", "none.csv"], "there is no file or folder 'none.csv'"),
-        (["http://example.org/v1", "test.csv"], "'example.org' is another machine; pass --allow-host example.org"),
-        (["test.csv", "test.csv"], "'test.csv' is no model that is known"),
+        (["http://example.org/v1", "test.csv"], "'example.org' is a different machine; pass --allow-host example.org"),
+        (["test.csv", "test.csv"], "'test.csv' is not a model in a known format"),
         (["model.onnx", "test.csv", "--label", "outcom"], "test.csv has no column 'outcom' (choices: age,"),
     ],
 )

@@ -35,7 +35,7 @@ def test_another_machine_is_refused_before_anything_runs(command: str, spec: Pat
     ended = CliRunner().invoke(app, [command, str(spec)])
     assert ended.exit_code == 2
     assert (
-        "models.candidate: 'models.example.com' is another machine; pass --allow-host models.example.com"
+        "models.candidate: 'models.example.com' is a different machine; pass --allow-host models.example.com"
         in ended.output
     )
 

@@ -21,7 +21,7 @@ data:
   - {check: integrity, dataset: test, require: [duplicate_rows == 0]}
 """
 ALLOWS = "[tool.evalspec]\nallow-outside = true\n"
-OUTSIDE = "'../test.parquet' lies outside the spec's folder; pass --allow-outside if it is meant"
+OUTSIDE = "'../test.parquet' lies outside the spec's folder; pass --allow-outside if this is intended"
 
 
 @pytest.fixture

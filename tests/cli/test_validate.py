@@ -153,7 +153,8 @@ def test_placeholders_of_init_are_named(spec: Path) -> None:
     assert found.exit_code == 0, found.output
     assert "doubtful: quality: `why` is still the text of `init`" in found.stdout
     assert (
-        "doubtful: waivers[0]: `why` is still the text of `init`; say why quality/accuracy is set aside" in found.stdout
+        "doubtful: waivers[0]: `why` is still the text of `init`; write why quality/accuracy is set aside"
+        in found.stdout
     )
     assert "doubtful: waivers[0]: `owner: me@example.com` is still the example" in found.stdout
 
@@ -166,7 +167,7 @@ def test_a_pattern_of_columns_and_numbers_for_names_say_what_to_write(tmp_path: 
     (tmp_path / "s.yaml").write_text(text + "  - {check: quality, dataset: test, require: [accuracy >= 60 %]}\n")
     found = CliRunner().invoke(app, ["validate", str(tmp_path / "s.yaml")])
     assert "test has no column '*'" in found.stderr
-    assert "leave `inputs` out, and a model that knows its columns reads them by name" in found.stderr
+    assert "leave `inputs` out if the model knows its columns by name" in found.stderr
 
 
 def test_labels_with_names_want_class_names(tmp_path: Path) -> None:

@@ -36,10 +36,10 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Written:
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [
-        ("def needs", "def need", "its class Fresh has no method needs(), which every check has"),
-        ("def run", "def ran", "its class Fresh has no method run(), which every check has"),
+        ("def needs", "def need", "its class Fresh has no method needs(), which every check needs"),
+        ("def run", "def ran", "its class Fresh has no method run(), which every check needs"),
         ('(Metric("fresh", "rows", "lower", "How fresh.", exact=True),)', "()", "Fresh.metrics is empty"),
-        ('Metric("fresh", "rows", "lower", "How fresh.", exact=True)', '"fresh"', "something else than a Metric"),
+        ('Metric("fresh", "rows", "lower", "How fresh.", exact=True)', '"fresh"', "something other than a Metric"),
         ("class Fresh", "import no_such_module\nclass Fresh", "ModuleNotFoundError: No module named 'no_such_module'"),
     ],
 )

@@ -15,7 +15,7 @@ class _Rows(Check):
     """A check of rows."""
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "data"
-    metrics: ClassVar[tuple[Metric, ...]] = (Metric("twice", "rows", "lower", "Rows that stand twice.", exact=True),)
+    metrics: ClassVar[tuple[Metric, ...]] = (Metric("twice", "rows", "lower", "Duplicate rows.", exact=True),)
     check: Literal["rows"] = "rows"
     dataset: DatasetName
 

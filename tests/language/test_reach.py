@@ -26,8 +26,8 @@ METRICS = (
     Metric("copies", "rows", "lower", "", exact=True),
     Metric("smallest", "rows", "higher", "", exact=True),
 )
-LESS = "require less, or take the sentence out"
-MORE = "require more, or take the sentence out"
+LESS = "require less, or remove the sentence"
+MORE = "require more, or remove the sentence"
 
 
 @pytest.mark.parametrize(
@@ -40,17 +40,17 @@ MORE = "require more, or take the sentence out"
         ("headroom >= -100 pp", f"can never fail: headroom is never below −100 pp; {MORE}"),
         ("headroom >= 100 pp", "can never pass: no sample can show it; leave room"),
         ("class_association <= 1", f"can never fail: class_association is never above 1; {LESS}"),
-        ("class_association <= 1.5", "1.5 is above 1, where class_association never is; correct the number"),
+        ("class_association <= 1.5", "1.5 is above 1, which class_association never reaches; correct the number"),
         ("kappa >= -1", f"can never fail: kappa is never below −1; {MORE}"),
         ("log_loss <= 0", "can never pass: no sample can show it; leave room"),
         ("copies == 2.5 rows", "'copies == 2.5 rows' can never pass: copies is a whole number"),
         ("power <= 0 W", "can never pass: no sample can show it; leave room"),
         ("smallest >= 0 rows", f"can never fail: smallest is never below 0; {MORE}"),
-        ("accuracy >= baseline - 100 pp", f"can never fail: accuracy lies within 0..1; {MORE}"),
-        ("accuracy >= 0.5x baseline - 50 pp", f"can never fail: accuracy lies within 0..1; {MORE}"),
-        ("accuracy >= baseline + 100 pp", "can never pass: accuracy lies within 0..1; correct the number"),
-        ("error_rate <= baseline + 100 pp", f"can never fail: error_rate lies within 0..1; {LESS}"),
-        ("error_rate <= baseline - 100 pp", "can never pass: error_rate lies within 0..1; correct the number"),
+        ("accuracy >= baseline - 100 pp", f"can never fail: accuracy is between 0 and 1; {MORE}"),
+        ("accuracy >= 0.5x baseline - 50 pp", f"can never fail: accuracy is between 0 and 1; {MORE}"),
+        ("accuracy >= baseline + 100 pp", "can never pass: accuracy is between 0 and 1; correct the number"),
+        ("error_rate <= baseline + 100 pp", f"can never fail: error_rate is between 0 and 1; {LESS}"),
+        ("error_rate <= baseline - 100 pp", "can never pass: error_rate is between 0 and 1; correct the number"),
     ],
 )
 def test_what_can_only_end_in_one_way_is_refused(sentence: str, said: str) -> None:

@@ -83,7 +83,7 @@ def test_a_name_that_is_taken_is_refused_with_both_distributions(
     with pytest.raises(SpecError) as caught:
         discover()
     assert str(caught.value) == (
-        "the kind of dataset 'parquet' of fresh-two is already taken by evalspec-gate; uninstall one of the two"
+        "the kind of dataset 'parquet' of fresh-two is already defined by evalspec-gate; uninstall one of the two"
     )
 
 
@@ -91,7 +91,7 @@ def test_two_strangers_with_one_name_are_refused(tmp_path: Path, monkeypatch: py
     for name in ("fresh-a", "fresh-b"):
         add_distribution(tmp_path / name, name, "evalspec.checks", f"fresh_kind = {name.replace('-', '_')}:Fresh")
         monkeypatch.syspath_prepend(str(tmp_path / name))
-    with pytest.raises(SpecError, match=r"'fresh_kind' of fresh-[ab] is already taken by fresh-[ab]"):
+    with pytest.raises(SpecError, match=r"'fresh_kind' of fresh-[ab] is already defined by fresh-[ab]"):
         discover()
 
 
@@ -101,7 +101,7 @@ def test_two_strangers_with_one_name_are_refused(tmp_path: Path, monkeypatch: py
         ("no_such_module_here", "Check", "ModuleNotFoundError: No module named 'no_such_module_here'"),
         ("tests.loading.doubles", "FileModel", "FileModel is no Check"),
         ("tests.loading.doubles", "Nothing", "Nothing is no Check"),
-        ("tests.loading.doubles", None, "it must hold one public Check, and holds 3"),
+        ("tests.loading.doubles", None, "it must define one public Check, and holds 3"),
         ("tests.loading.doubles", "Score", "its field 'check' must be Literal['odd']"),
     ],
 )

@@ -97,20 +97,20 @@ def test_a_name_does_not_hold_the_threshold() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("accuracy >= 95", "95 is outside 0..1, where accuracy lies; write 95 %"),
-        ("accuracy >= 120 %", "120 % is above 100 %, where accuracy never is; correct the number"),
-        ("latency_p99 <= -1 ms", "-1 ms is below 0, where latency_p99 never is; correct the number"),
+        ("accuracy >= 95", "95 is outside 0..1, the range of accuracy; write 95 %"),
+        ("accuracy >= 120 %", "120 % is above 100 %, which accuracy never reaches; correct the number"),
+        ("latency_p99 <= -1 ms", "-1 ms is below 0, which latency_p99 never reaches; correct the number"),
         (
             "accuracy >= 100 %",
             "'accuracy >= 100 %' can never pass: no sample can show it; leave room, such as 99.9 %",
         ),
         ("accuracy > 1", "'accuracy > 1' can never pass: no value can; leave room, such as 99.9 %"),
         ("ece <= 0", "'ece <= 0' can never pass: no sample can show it; leave room, such as 0.1 %"),
-        ("accuracy >= 0 %", "'accuracy >= 0 %' can never fail: accuracy is never below 0; require more, or take the "
-         "sentence out"),
-        ("ece <= 1", "'ece <= 1' can never fail: ece is never above 100 %; require less, or take the sentence out"),
+        ("accuracy >= 0 %", "'accuracy >= 0 %' can never fail: accuracy is never below 0; require more, or remove the "
+                            "sentence"),
+        ("ece <= 1", "'ece <= 1' can never fail: ece is never above 100 %; require less, or remove the sentence"),
         ("near_duplicates <= 100 %", "'near_duplicates <= 100 %' can never fail: near_duplicates is never above 100 %; "
-         "require less, or take the sentence out"),
+         "require less, or remove the sentence"),
         ("accuracy>=80%", "'accuracy>=80%' has no spaces around '>='; write accuracy >= 80 %"),
         ("accuracy>=baseline-2pp", "'accuracy>=baseline-2pp' has no spaces around '>='; write accuracy >= baseline - 2 "
          "pp"),
@@ -123,16 +123,16 @@ def test_a_name_does_not_hold_the_threshold() -> None:
         ("accuracy >= baseline - 1 %", "'- 1 %' could be points or a share; write accuracy >= baseline - 1 pp, or "
          "accuracy >= 0.99x baseline"),
         ("accuracy >= baseline - 1 ms", "unit 'ms' does not fit a difference of accuracy (choices: pp)"),
-        ("accuracy >= baseline-2pp", "'baseline-2pp' is not understood: signs stand between spaces; write accuracy >= "
+        ("accuracy >= baseline-2pp", "'baseline-2pp' is not understood: put spaces around the sign; write accuracy >= "
          "baseline - 2 pp"),
         ("accuracy >= baseline - -2 pp", "- -2 pp has two signs; write one"),
         ("accuracy <= 0.9", "'<=' points the wrong way: higher accuracy is better; write accuracy >= 0.9"),
         ("latency_p99 >= 5 ms", "'>=' points the wrong way: lower latency_p99 is better; write latency_p99 <= 5 ms"),
-        ("ece == 0", "ece is estimated from a sample, and '==' is for exact facts; write ece <= and a number above 0"),
-        ("ece == 0.05", "ece is estimated from a sample, and '==' is for exact facts; write ece <= 0.05"),
+        ("ece == 0", "ece is estimated from a sample, and '==' is for exact counts; write ece <= and a number above 0"),
+        ("ece == 0.05", "ece is estimated from a sample, and '==' is for exact counts; write ece <= 0.05"),
         ("ece<=0.05", "'ece<=0.05' has no spaces around '<='; write ece <= 0.05"),
-        ("ece =< 0.05", "'=<' is no operator of a requirement (choices: <=, >=, ==, <, >); write ece <= 0.05"),
-        ("ece ≤ 0.05", "'≤' is no operator of a requirement (choices: <=, >=, ==, <, >); write ece <= 0.05"),
+        ("ece =< 0.05", "'=<' is not an operator of a requirement (choices: <=, >=, ==, <, >); write ece <= 0.05"),
+        ("ece ≤ 0.05", "'≤' is not an operator of a requirement (choices: <=, >=, ==, <, >); write ece <= 0.05"),
         ("ece <= 5 pp", "ece is a fraction, and pp is for differences; write 5 %"),
         ("accuracy[dark] >= 88 %", "'accuracy[dark] >= 88 %' has square brackets, which end a list in YAML; write "
          "accuracy(dark) >= 88 %"),
@@ -148,17 +148,17 @@ def test_a_name_does_not_hold_the_threshold() -> None:
         ("exact_duplicates == 3", "3 has no unit (choices: rows); write 3 rows"),
         ("r2 >= 0.5 ms", "r2 has no unit, so 'ms' does not fit; write 0.5"),
         ("r2 >= 80 %", "r2 has no unit, so '%' does not fit; write 0.8"),
-        ("mae <= 3 min", "mae has the unit of the label, and the dataset states none; add `label_unit: min` to the "
+        ("mae <= 3 min", "mae has the unit of the label, and the dataset names none; add `label_unit: min` to the "
          "dataset, or leave 'min' out"),
-        ("latency_mean <= 5 ms", "a mean hides the tail, so latency_mean can't block (choices: latency_p99); require "
-         "a percentile, or move the sentence to warn"),
+        ("latency_mean <= 5 ms", "a mean hides slow queries, so latency_mean can't block (choices: latency_p99); "
+                                 "require a percentile, or move the sentence to `warn`"),
         ("accuracy >= basline", "unknown model 'basline' (choices: candidate, baseline); did you mean 'baseline'?"),
         ("acuracy >= 0.9", "unknown metric 'acuracy' (choices: accuracy, ece, latency_p50, latency_p99, latency_mean, "
          "near_duplicates, exact_duplicates, mae, r2, speedup, accuracy_drop, throughput, temperature, parameters, "
          "model_size); did you mean 'accuracy'?"),
         ("ece <= HIGH", "'HIGH' is neither a number with a unit nor a model; write ece <= followed by a number with "
          "its unit or by the name of a model"),
-        ("ece", "'ece' is no requirement; write METRIC[(PART)] OP VALUE [UNIT] or METRIC[(PART)] OP [Kx] MODEL "
+        ("ece", "'ece' is not a requirement; write METRIC[(PART)] OP VALUE [UNIT] or METRIC[(PART)] OP [Kx] MODEL "
          "[+|- VALUE [UNIT]]"),
     ],
 )  # fmt: skip

@@ -59,7 +59,7 @@ def test_f16_a_threshold_that_nothing_misses_is_doubted_before_anything_is_measu
     kind: type[Check], sentence: str, fields: Mapping[str, object]
 ) -> None:
     (line,) = undemanding(made(kind, sentence, fields))
-    assert line.startswith(f"`{sentence}` asks next to nothing: ")
+    assert line.startswith(f"`{sentence}` requires almost nothing: ")
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_f16_what_the_most_frequent_class_would_pass_too_is_doubted(held: str, t
     assert bool(lines) == told
     if told:
         assert lines == [
-            "`accuracy >= 85 %` asks next to nothing: a model that knows nothing would pass it too (always the most "
-            "frequent answer: accuracy 0.9)"
+            "`accuracy >= 85 %` requires almost nothing: a model that ignores its input would pass it too (always the "
+            "most frequent answer: accuracy 0.9)"
         ]
 
 

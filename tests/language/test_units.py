@@ -40,13 +40,13 @@ def test_quantities_convert(text: object, unit: str, value: float) -> None:
         ("5", "s", "5 has no unit (choices: ns, us, ms, s, min, h); write 5 s"),
         ("5ms", "ms", "'5ms' has no space between number and unit; write 5 ms"),
         ("5 msec", "ms", "unknown unit 'msec' (choices: ns, us, ms, s, min, h); did you mean 'ms'?"),
-        ("5 MiB", "ms", "unit 'MiB' does not fit here (choices: ns, us, ms, s, min, h)"),
-        ("five ms", "ms", "'five ms' is no number; write a number and its unit, such as 5 ms"),
+        ("5 MiB", "ms", "unit 'MiB' is not valid here (choices: ns, us, ms, s, min, h)"),
+        ("five ms", "ms", "'five ms' is not a number; write a number and its unit, such as 5 ms"),
         (0.5, "fraction", "0.5 has no unit (choices: %); 0.5 % or 50 %?"),
-        (True, "s", "True is no quantity; write a number and its unit, such as 1 ns"),
-        (None, "s", "None is no quantity; write a number and its unit, such as 1 ns"),
+        (True, "s", "True is not a quantity; write a number and its unit, such as 1 ns"),
+        (None, "s", "None is not a quantity; write a number and its unit, such as 1 ns"),
         ("1e999 s", "s", "'1e999' is too large for a number"),
-        ("nan s", "s", "'nan s' is no number; write a number and its unit, such as 5 ms"),
+        ("nan s", "s", "'nan s' is not a number; write a number and its unit, such as 5 ms"),
     ],
 )
 def test_what_is_no_quantity_is_refused(text: object, unit: str, sentence: str) -> None:

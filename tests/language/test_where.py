@@ -102,7 +102,7 @@ def test_columns_are_listed_in_the_order_in_which_they_stand() -> None:
 def test_everything_else_is_refused_and_named(text: str, piece: str) -> None:
     with pytest.raises(SpecError) as caught:
         parse_where(text)
-    assert caught.value.problems[0].message == f"{piece!r} has no place in a where"
+    assert caught.value.problems[0].message == f"{piece!r} is not allowed in a where"
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_everything_else_is_refused_and_named(text: str, piece: str) -> None:
         ("lux <", "'lux <' is not understood"),
         ("lux := 3", "'lux := 3' is not understood"),
         ("lux < 3; import os", "'lux < 3; import os' is not understood"),
-        ("ok", "'ok' alone says nothing; write ok == True"),
-        ("site == lab", "'site' is held against the column 'lab'; text stands in quotes: 'lab'"),
+        ("ok", "'ok' alone is not a condition; write ok == True"),
+        ("site == lab", "'site' is compared with the column 'lab'; text needs quotes: 'lab'"),
         ("(" * 500 + "lux" + ")" * 500, "is not understood"),
         ("not " * 400 + "lux < 3", "is nested deeper than 50 levels"),
         ("lux < 3 or " * 400 + "lux < 3", "2,000 is the most"),
@@ -130,9 +130,9 @@ def test_columns_are_held_against_a_header() -> None:
     found = check_columns(parse_where("luxx < 3 or kind == 3 or lux == 'a' or ok == 1 or day == '2026-01-01'"), columns)
     assert [(problem.message, problem.remedy) for problem in found] == [
         ("unknown column 'luxx' in where", "did you mean 'lux'?"),
-        ("column 'kind' holds dictionary<values=string, indices=int32, ordered=0>, and 3 is no text", "write '3'"),
-        ("column 'lux' holds int64, and 'a' is no number", "write a number"),
-        ("column 'ok' holds bool, and 1 is no truth value", "write True or False"),
+        ("column 'kind' holds dictionary<values=string, indices=int32, ordered=0>, and 3 is not text", "write '3'"),
+        ("column 'lux' holds int64, and 'a' is not a number", "write a number"),
+        ("column 'ok' holds bool, and 1 is not a truth value", "write True or False"),
     ]
 
 

@@ -50,21 +50,21 @@ def test_every_value_has_its_place() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a: 1\na: 2", "s.yaml:2:1: duplicate key 'a': it stands in line 1 already; keep one of the two"),
-        ("a: {b: 1, b: 2}", "s.yaml:1:11: duplicate key 'b': it stands in line 1 already; keep one of the two"),
+        ("a: 1\na: 2", "s.yaml:2:1: duplicate key 'a': it is already on line 1; keep one of the two"),
+        ("a: {b: 1, b: 2}", "s.yaml:1:11: duplicate key 'b': it is already on line 1; keep one of the two"),
         (
             "a: !!python/object/apply:os.system [ls]",
-            "s.yaml:1:4: a YAML tag (!!python/object/apply:os.system) has no place in a spec; take it out: values are "
+            "s.yaml:1:4: a YAML tag (!!python/object/apply:os.system) is not allowed in a spec; remove it: values are "
             "text, numbers, true, false and null",
         ),
         (
             "a: !mine 3",
-            "s.yaml:1:4: a YAML tag (!mine) has no place in a spec; take it out: values are text, numbers, true, "
+            "s.yaml:1:4: a YAML tag (!mine) is not allowed in a spec; remove it: values are text, numbers, true, "
             "false and null",
         ),
         (BOMB, "s.yaml:5:24: more than 50,000 values, counting what aliases stand for"),
-        ("a: &a [1, *a]", "s.yaml:1:11: the alias *a stands inside of what it names"),
-        ("a: &a {b: *a}", "s.yaml:1:11: the alias *a stands inside of what it names"),
+        ("a: &a [1, *a]", "s.yaml:1:11: the alias *a is inside what it names"),
+        ("a: &a {b: *a}", "s.yaml:1:11: the alias *a is inside what it names"),
         ("a: *b", "s.yaml:1:4: the alias *b names no anchor above it"),
         ("[" * 100_000, "s.yaml:1:41: nested deeper than 40 levels"),
         ("{a: " * 100_000, "s.yaml:1:161: nested deeper than 40 levels"),
@@ -75,14 +75,14 @@ def test_every_value_has_its_place() -> None:
         ("[" + "1, " * 50_001 + "]", "s.yaml:1:149999: more than 50,000 values, counting what aliases stand for"),
         ("", "s.yaml: the file is empty"),
         ("# nothing\n", "s.yaml: the file is empty"),
-        ("a: .nan", "s.yaml:1:4: .nan is no number that a spec can hold"),
-        ("a: -.inf", "s.yaml:1:4: -.inf is no number that a spec can hold"),
+        ("a: .nan", "s.yaml:1:4: .nan is not a number that a spec can hold"),
+        ("a: -.inf", "s.yaml:1:4: -.inf is not a number that a spec can hold"),
         ("a: 1e999", "s.yaml:1:4: 1e999 is too large for a number"),
         ("a: " + "9" * 5000, "s.yaml:1:4: 9999999999999999999999999999999999999999 is too large for a number"),
         ("a: 1\n---\nb: 2", "s.yaml:2:1: a second document starts here; a file holds one spec"),
         ("? [a]\n: 1", "s.yaml:1:3: a key must be a name, not a list, a mapping or an alias"),
         ("a: &k b\n*k : 3", "s.yaml:2:1: a key must be a name, not a list, a mapping or an alias"),
-        ("&k a: 1", "s.yaml:1:1: an anchor (&k) on a key; take it out"),
+        ("&k a: 1", "s.yaml:1:1: an anchor (&k) on a key; remove it"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else None,
 )
@@ -96,7 +96,7 @@ def test_what_a_spec_has_no_use_for_is_refused_with_its_place(text: str, sentenc
     "text", ["a: [1, 2", "a: b: c", "\ta: 1", "a: 'x", "a: \x07", "a: x\x00y", "a: \ud800", "%A\n"]
 )
 def test_what_is_no_yaml_is_said_so(text: str) -> None:
-    with pytest.raises(SpecError, match="this is no YAML"):
+    with pytest.raises(SpecError, match="this is not valid YAML"):
         read_text(text, "s.yaml")
 
 
@@ -115,7 +115,7 @@ def test_a_file_that_can_t_be_read_is_named(tmp_path: Path) -> None:
     empty.write_bytes(b"")
     sentences = {
         binary: "shown:2:4: the file is not UTF-8; save it as UTF-8",
-        huge: "shown: the file is larger than 1,000,000 bytes, which is no spec",
+        huge: "shown: the file is larger than 1,000,000 bytes, which is not a spec",
         empty: "shown: the file is empty",
         tmp_path: "shown: this is a folder, not a file; name the spec file in it",
         tmp_path / "none": "shown: there is no such file",

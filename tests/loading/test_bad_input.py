@@ -64,7 +64,7 @@ def test_everything_that_is_wrong_is_said_at_once_in_the_order_of_the_file(refus
         ("", "s.yaml: the file is empty"),
         ("- a\n- b", "s.yaml:1:1: a spec is a mapping of keys; start one with `evalspec init`"),
         ("just words", "s.yaml:1:1: a spec is a mapping of keys; start one with `evalspec init`"),
-        ("a: &a [*a]", "s.yaml:1:8: the alias *a stands inside of what it names"),
+        ("a: &a [*a]", "s.yaml:1:8: the alias *a is inside what it names"),
         ("[" * 50_000, "s.yaml:1:41: nested deeper than 40 levels"),
     ],
 )

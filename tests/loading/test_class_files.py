@@ -81,8 +81,8 @@ def test_a_spec_whose_answers_fit_is_right(folder: Path) -> None:
         (
             '"p_*"', '"p_o*"',
             "s.yaml:4:88: models.candidate.outputs.probabilities: 'p_o*' matches one column of 'said.parquet' only, "
-            "'p_owl': it stands for all classes (choices: id, p_cat, p_owl); call the columns of all classes alike, or "
-            "name that of the second of two classes without a star",
+            "'p_owl': it must match a column of every class (choices: id, p_cat, p_owl); name the columns of all "
+            "classes by one pattern, or name the column of the second of two classes without a star",
         ),
         (
             "label: said", "label: sad",
@@ -96,12 +96,12 @@ def test_a_spec_whose_answers_fit_is_right(folder: Path) -> None:
         ),
         (
             "y, key: id", "y",
-            "s.yaml:4:48: models.candidate.files.test: the answers of candidate are joined by key, and test names "
-            "none; add `key:` to datasets.test",
+            "s.yaml:4:48: models.candidate.files.test: the answers of candidate are joined by key, and "
+            "test names none; add `key:` to datasets.test",
         ),
         (
             "said.csv", "classes.txt",
-            "s.yaml:5:42: models.old.files.test: 'classes.txt' is no file of predictions (choices: .parquet, .csv, "
+            "s.yaml:5:42: models.old.files.test: 'classes.txt' is not a file of predictions (choices: .parquet, .csv, "
             ".jsonl, .ndjson, .arrow, .feather, .npz)",
         ),
         (
@@ -144,7 +144,7 @@ def test_a_file_of_answers_with_another_delimiter_is_said_once(folder: Path) -> 
     Path("said.csv").write_text("id;said\n" + "".join(f"{row};cat\n" for row in range(60)))
     assert refused(SPEC) == [
         "s.yaml:5:42: models.old.files.test: 'said.csv' has one column, called 'id;said'; write it with commas between "
-        'its cells, where ";" stands now'
+        'its cells, where ";" between them'
     ]
 
 

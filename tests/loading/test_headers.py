@@ -64,14 +64,14 @@ def integrity(fields: str, require: str = "schema_violations == 0") -> str:
          "data[0].table_schema.age: `min: soon` is neither a number nor a time; write such as 2026-01-31"),
         ("table_schema: {site: {min: 0}}",
          "data[0].table_schema.site.min: column 'site' holds string, of which `min` says nothing; say `type: number` "
-         "beside it if it should hold that, or take it out"),
+         "beside it if it should hold that, or remove it"),
         ("table_schema: {age: {type: text, max: 3}}",
-         "data[0].table_schema.age: `max` says nothing of `type: text`; take one of the two out"),
+         "data[0].table_schema.age: `max` does not apply to `type: text`; remove one of the two"),
         ("table_schema: {age: {values: [young, old]}}",
          "data[0].table_schema.age.values: column 'age' holds int64, of which none of `values` is one; write them as "
          "they are"),
         ("table_schema: {site: {pattern: '('}}",
-         "data[0].table_schema.site.pattern: '(' is no regular expression: Invalid regular expression: missing ): "
+         "data[0].table_schema.site.pattern: '(' is not a regular expression: Invalid regular expression: missing ): "
          "^(?:()$; write one in RE2's syntax, which has no look-around and no back-references"),
         (f"digest: {{tset.parquet: '{ZEROS}'}}",
          "data[0].digest.tset.parquet: there is no file or folder 'tset.parquet' in FOLDER; did you mean "
@@ -103,39 +103,38 @@ def test_what_integrity_is_there_to_find_is_no_mistake() -> None:
          "the model reads"),
         ("check: contamination, train: [train], test: test, require: [exact_duplicates <= 60 rows]",
          "data[0].require[0]: 'exact_duplicates <= 60 rows' can never fail: test has 60 rows in all; require less, or "
-         "take the sentence out"),
+         "remove the sentence"),
         ("check: leakage, train: [train], test: test, time: day, require: [time_overlap == 0]",
          "data[0].time: column 'day' of test and train holds text, which has no order of time; store it as a date, a "
          "timestamp or a number; a csv reads it as one with `types: {day: time}`"),
         ("check: leakage, test: test, columns: [age, y], require: [target_leakage <= 0.9]",
          "data[0].columns[1]: 'y' is the label of test, and tells itself; leave it out"),
         ("check: leakage, test: test, columns: [age], require: [target_leakage(site) <= 0.9]",
-         "data[0].require[0]: this can never pass: 'site' is not among the columns that are looked at; add it to "
-         "`columns:`"),
+         "data[0].require[0]: this can never pass: 'site' is not among the checked columns; add it to `columns:`"),
         ("check: shift, reference: test, current: train, columns: [age], tolerance: 0.4, require: [shift(site) <= 0.4]",
          "data[0].require[0]: this can never pass: 'site' is not among the columns that are compared; add it to "
          "`columns:`"),
         ("check: coverage, dataset: test, by: [amount], require: [slices_too_small == 0]",
-         "data[0].by[0]: column 'amount' of test holds numbers (double), not groups; name the ranges that matter in "
+         "data[0].by[0]: column 'amount' of test holds numbers (double), not groups; define the ranges that matter in "
          "`slices:`, such as `where: amount < 100`, or store codes as whole numbers"),
         ("check: labels, dataset: test, audited: site, features: [y], require: [label_error_rate <= 20 %]",
-         "data[0].features[0]: 'y' is the label of test, so the classifier would be told the answer; leave it out"),
+         "data[0].features[0]: 'y' is the label of test, so the classifier would see the answer; leave it out"),
         ("check: coverage, dataset: test, conditions: [{name: old, where: aeg > 8}], require: [missing_conditions == "
          "0]", f"data[0].conditions[0].where: test has no column 'aeg' {COLUMNS}; did you mean 'age'?"),
         ("check: coverage, dataset: test, conditions: [{name: old, where: age > '8'}], require: [missing_conditions "
          "== 0]",
-         "data[0].conditions[0].where: column 'age' holds int64, and '8' is no number; write 8 without quotes"),
+         "data[0].conditions[0].where: column 'age' holds int64, and '8' is not a number; write 8 without quotes"),
         ("check: coverage, dataset: test, population: {siet: {n: 50 %}}, require: [representation_gap <= 5 pp]",
          f"data[0].population.siet: test has no column 'siet' {COLUMNS}; did you mean 'site'?"),
         ("check: coverage, dataset: test, by: [site], require: [missing_conditions <= 1]",
-         "data[0].require[0]: 'missing_conditions <= 1' can never fail: 1 is declared; require less, or take the "
-         "sentence out"),
+         "data[0].require[0]: 'missing_conditions <= 1' can never fail: 1 is declared; require less, or remove the "
+         "sentence"),
         ("check: coverage, dataset: test, require: [class_imbalance <= 59x]",
-         "data[0].require[0]: 'class_imbalance <= 59x' can never fail: test has 60 rows in all; require less, or take "
-         "the sentence out"),
+         "data[0].require[0]: 'class_imbalance <= 59x' can never fail: test has 60 rows in all; require less, or "
+         "remove the sentence"),
         ("check: shift, reference: test, current: train, columns: [age], require: [shift(age) <= 1.5]",
-         "data[0].require[0]: 'shift(age) <= 1.5' can never fail: a distance is never above 1; require less, or take "
-         "the sentence out"),
+         "data[0].require[0]: 'shift(age) <= 1.5' can never fail: a distance is never above 1; require less, or "
+         "remove the sentence"),
     ],
 )  # fmt: skip
 def test_what_columns_tell_of_a_check_is_said(check: str, sentence: str) -> None:
@@ -152,7 +151,7 @@ def test_a_slice_is_held_against_the_dataset_that_it_is_cut_from() -> None:
         "data:\n  - {check: labels, dataset: train, audited: site, by: [dear], require: [label_error_rate <= 20 %]}\n"
     )
     assert said(text) == [
-        "data[0].by[0]: the slice 'dear' can't be cut from train: unknown column 'amount' in where (choices: age, "
+        "data[0].by[0]: the slice 'dear' can't be taken from train: unknown column 'amount' in where (choices: age, "
         "site, day, y)"
     ]
     assert said(text.replace("dataset: train", "dataset: test")) == []
@@ -161,7 +160,7 @@ def test_a_slice_is_held_against_the_dataset_that_it_is_cut_from() -> None:
 def test_a_column_of_another_type_is_nearer_than_one_that_is_not_there() -> None:
     text = "slices: [{name: dear, where: amount > '3'}]\n" + integrity("table_schema: {age: {min: 0}}")
     (sentence,) = said(text)
-    assert sentence == "slices[0].where: column 'amount' holds double, and '3' is no number; write 3 without quotes"
+    assert sentence == "slices[0].where: column 'amount' holds double, and '3' is not a number; write 3 without quotes"
 
 
 @pytest.mark.parametrize(
@@ -176,8 +175,8 @@ def test_a_column_of_another_type_is_nearer_than_one_that_is_not_there() -> None
 def test_rows_are_not_held_against_themselves(check: str, place: str) -> None:
     again = "  again: {kind: parquet, path: ./test.parquet}\n"
     assert said(f"{HEAD}{again}data:\n  - {{{check}}}\n") == [
-        f"{place}: test and again are the same rows of the same files, so nothing would be found; name other files, or "
-        "part them with `where:`"
+        f"{place}: test and again are the same rows of the same files, so the check could find nothing; name other "
+        "files, or split them with `where:`"
     ]
     assert said(f"{HEAD}{again.replace('}', ', where: age > 3}')}data:\n  - {{{check}}}\n") == []
 
@@ -189,8 +188,8 @@ def test_a_csv_file_with_another_delimiter_is_told_it(mark: str, written: str) -
     (sentence,) = said(text + integrity("table_schema: {age: {min: 0}}"))
     column = repr(f"age{mark}y")
     assert sentence == (
-        f"datasets.test.path: it has one column, called {column}; say `delimiter: {written}`, which stands between its "
-        "cells"
+        f"datasets.test.path: it has one column, called {column}; say `delimiter: {written}`, the character between "
+        "its cells"
     )
     there = text.replace("path: test.csv", f"path: test.csv, delimiter: {written}")
     assert said(there + integrity("table_schema: {age: {min: 0}}")) == []

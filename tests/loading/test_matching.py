@@ -47,14 +47,14 @@ def without(*names: str) -> dict[str, Any]:
     ("check", "names", "sentence"),
     [
         (SHIFT, ("lux",),
-         "s.yaml:7:46: data[0].current: right has no column 'lux', which left has and is compared by; name in "
-         "`columns:` what both have, or bring right up to date"),
+         "s.yaml:7:46: data[0].current: right has no column 'lux', which left has and which are compared; list in "
+         "`columns:` the columns that both have, or bring right up to date"),
         (SHIFT, ("lux", "site"),
-         "s.yaml:7:46: data[0].current: right has no columns 'site' and 'lux', which left has and is compared by; name "
-         "in `columns:` what both have, or bring right up to date"),
+         "s.yaml:7:46: data[0].current: right has no columns 'site' and 'lux', which left has and which are compared; "
+         "list in `columns:` the columns that both have, or bring right up to date"),
         (COPIES, ("age", "site", "lux", "who"),
-         "s.yaml:7:36: data[0].train[0]: right has no columns 'age', 'site', 'lux' and 'who', which left has and is "
-         "compared by; name in `column:` what both have, or bring right up to date"),
+         "s.yaml:7:36: data[0].train[0]: right has no columns 'age', 'site', 'lux' and 'who', which left has and "
+         "which are compared; list in `column:` the columns that both have, or bring right up to date"),
         (LEAKS, ("who",), "s.yaml:7:57: data[0].group: right has no column 'who' (choices: age, site, lux, y)"),
         (GROUPS, ("site",), "s.yaml:7:43: data[0].by[0]: right has no column 'site' (choices: age, lux, who, y)"),
     ],
@@ -69,7 +69,7 @@ def test_a_column_that_one_side_lacks_is_said(
 def test_where_the_rest_is_measured_it_is_told(check: str, tmp_path: Path) -> None:
     told = loaded(tmp_path, check, without("lux")).unverified
     name = check.split()[1].rstrip(",")
-    assert f"{name}: right has no column 'lux', so left is held against it without" in told
+    assert f"{name}: right has no column 'lux', so left is compared with it without them" in told
 
 
 @pytest.mark.parametrize("check", [SHIFT, COPIES, LEAKS, GROUPS])
@@ -88,7 +88,7 @@ def test_values_of_several_kinds_are_said(check: str, column: str, place: str, t
     said = refused(tmp_path, check, LEFT | {column: other})
     kinds = ("int64", "string") if column == "age" else ("string", "int64")
     assert said.startswith(f"s.yaml:{place}: column {column!r} holds {kinds[0]} in left and {kinds[1]} in right: ")
-    assert "; store it alike, or name in `" in said
+    assert "; store both with one type, or list in `" in said
 
 
 def test_kinds_that_are_compared_and_columns_without_a_type_are_no_mistake(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_later_argument_sees_the_earlier_one(read: Load) -> None:
     [
         (
             "scor.bins=3",
-            "--set scor.bins=3: nothing here is called 'scor' (choices: timing, score, overlap, name, seed, policy, "
+            "--set scor.bins=3: there is nothing called 'scor' (choices: timing, score, overlap, name, seed, policy, "
             "models, datasets); did you mean 'score'?",
         ),
         ("score=3", "--set score=3: 'score' is a whole check; name a field: score.FIELD"),
@@ -47,12 +47,12 @@ def test_a_later_argument_sees_the_earlier_one(read: Load) -> None:
             "--set models.candidat.path=x: unknown model 'candidat' (choices: candidate, baseline); did you mean "
             "'candidate'?",
         ),
-        ("score.require.7=x", "--set score.require.7=x: 7 is no place in a list of 2"),
+        ("score.require.7=x", "--set score.require.7=x: 7 is not a place in a list of 2"),
         ("name.x=1", "--set name.x=1: 'name' is a value, so there is no 'x' in it"),
         ("score.bins=1", "--set score.bins=1: model[0].bins: 1 should be greater than 1"),
-        ("score.bins=", "--set score.bins=: model[0].bins: nothing stands here, and it should be a whole number; "
-         "write a value, or take the key out"),
-        ("seed=!!int 3", "--set seed=!!int 3:1:1: a YAML tag (!!int) has no place in a spec; take it out: values are "
+        ("score.bins=", "--set score.bins=: model[0].bins: this is empty, and it should be a whole number; "
+         "write a value, or remove the key"),
+        ("seed=!!int 3", "--set seed=!!int 3:1:1: a YAML tag (!!int) is not allowed in a spec; remove it: values are "
          "text, numbers, true, false and null"),
         (
             "score.require=[acuracy >= 3 %]",

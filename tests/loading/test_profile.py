@@ -97,10 +97,10 @@ def test_what_is_missing_set_aside_or_recommended_is_said_by_validate(tmp_path: 
     aside = "without: [{of: energy, why: No meter., owner: me, expires: 2030-01-31}]"
     one = spec(tmp_path, item, more=aside)
     assert list(profile_lines(one)) == [
-        "profile team: 1 of 3 mandatory items are here",
+        "profile team: 1 of 3 mandatory items are present",
         "  set aside: energy: No meter. (owner me, until 2030-01-31)",
-        "  missing, so no run is READY: memory: `memory` with a blocking requirement: It has little.",
-        "  recommended, not here: `slices` with a requirement: Averages hide.",
+        "  missing, so no run can be READY: memory: `memory` with a blocking requirement: It has little.",
+        "  recommended, missing: `slices` with a requirement: Averages hide.",
     ]
     shown = to_json(one)["profile"]
     assert [asked["found"] for asked in shown["asked"]] == [["quality"], [], [], []]
@@ -116,24 +116,25 @@ def test_a_recommended_item_is_content_with_a_warning(tmp_path: Path) -> None:
 
 WITHOUT = {
     "{of: enrgy, why: w, owner: me}": (
-        "s.yaml:4:16: without[0].of: the profile team asks for no 'enrgy' (choices: energy); did you mean 'energy'?"
+        "s.yaml:4:16: without[0].of: the profile team does not require 'enrgy' (choices: energy); did you mean "
+        "'energy'?"
     ),
     "{of: quality, why: w, owner: me}": (
-        "s.yaml:4:16: without[0].of: quality is here (quality), so there is nothing to set aside (choices: energy); "
-        "take it out; a requirement is set aside with `waivers:`"
+        "s.yaml:4:16: without[0].of: quality is in the spec (quality), so there is nothing to set aside (choices: "
+        "energy); remove it; a requirement is set aside with `waivers:`"
     ),
     "{of: slices, why: w, owner: me}": (
-        "s.yaml:4:16: without[0].of: slices is only recommended, and blocks nothing (choices: energy); take it out"
+        "s.yaml:4:16: without[0].of: slices is only recommended and does not block (choices: energy); remove it"
     ),
     "{of: energy, why: w, owner: me}, {of: energy, why: v, owner: me}": (
         "s.yaml:4:49: without[1].of: 'energy' is set aside twice; keep one of the two"
     ),
     "{of: energy, owner: me}": ("s.yaml:4:11: without[0]: `why` is missing: why it may be set aside; add `why:`"),
-    '{of: energy, why: " ", owner: me}': "s.yaml:4:29: without[0].why: ' ' does not fit here; write it in words",
-    '{of: energy, why: w, owner: ""}': "s.yaml:4:39: without[0].owner: '' does not fit here; write it in words",
-    "{of: energy, why: w}": "s.yaml:4:11: without[0]: `owner` is missing: who answers for it; add `owner:`",
+    '{of: energy, why: " ", owner: me}': "s.yaml:4:29: without[0].why: ' ' is not valid here; write it in words",
+    '{of: energy, why: w, owner: ""}': "s.yaml:4:39: without[0].owner: '' is not valid here; write it in words",
+    "{of: energy, why: w}": "s.yaml:4:11: without[0]: `owner` is missing: who is responsible; add `owner:`",
     "{of: energy, why: w, owner: me, expires: soon}": (
-        "s.yaml:4:52: without[0].expires: 'soon' is no day; write such as 2026-12-31"
+        "s.yaml:4:52: without[0].expires: 'soon' is not a day; write such as 2026-12-31"
     ),
 }
 
@@ -148,7 +149,9 @@ def test_setting_aside_is_refused_where_it_means_nothing(tmp_path: Path, entry: 
 def test_without_a_profile_there_is_nothing_to_set_aside(tmp_path: Path) -> None:
     text = SPEC.format(checks="", more="without: [{of: energy, why: w, owner: me}]").replace("profile: team.yaml\n", "")
     (tmp_path / "s.yaml").write_text(text)
-    with pytest.raises(SpecError, match="there is no profile to set anything aside from; name the profile with `prof"):
+    with pytest.raises(
+        SpecError, match="there is no profile whose items could be set aside; name the profile with `prof"
+    ):
         load(tmp_path / "s.yaml", options=LoadOptions(files=False), registry=OWN)
 
 
@@ -162,8 +165,8 @@ def test_a_waiver_of_what_a_profile_asks_for_points_to_without(tmp_path: Path) -
 def test_a_waiver_without_a_reason_in_words_is_refused(tmp_path: Path) -> None:
     more = 'waivers: [{of: quality/accuracy, why: " ", owner: "\t", expires: 2030-01-01}]'
     assert [sentence.partition(": ")[2] for sentence in refused(tmp_path, "{check: energy, why: w}", more)] == [
-        "waivers[0].why: ' ' does not fit here; write it in words",
-        "waivers[0].owner: '\\t' does not fit here; write it in words",
+        "waivers[0].why: ' ' is not valid here; write it in words",
+        "waivers[0].owner: '\\t' is not valid here; write it in words",
     ]
 
 
@@ -186,7 +189,7 @@ def test_what_only_a_server_can_show_is_asked_of_servers_only(tmp_path: Path, ki
 def test_no_check_takes_the_name_of_the_profile_s_items(tmp_path: Path) -> None:
     checks = LATENCY % "id: profile, require: [latency_p50 <= 9 ms]"
     (sentence,) = refused(tmp_path, "{check: energy, why: w}", checks=checks)
-    assert "system[0].id: 'profile' is what the report calls the items of the profile" in sentence
+    assert "system[0].id: 'profile' is the report's name for the items of the profile" in sentence
 
 
 BAD = {
@@ -198,14 +201,16 @@ BAD = {
     "{check: load, with: {arrivals.kid: gamma}, why: w}": (
         "team.yaml:8:26: mandatory[1].with.arrivals.kid: load has no field 'arrivals.kid' with choices"
     ),
-    "{check: load, with: {arrivals.kind: gama}, why: w}": "'gama' is none of the choices of arrivals.kind",
+    "{check: load, with: {arrivals.kind: gama}, why: w}": "'gama' is not one of the choices of arrivals.kind",
     "{check: latency, require: [latency_p50 <= 9 ms], why: w}": (
-        "team.yaml:8:22: mandatory[1].require: a profile holds no threshold; write it in the spec"
+        "team.yaml:8:22: mandatory[1].require: a profile can't set a threshold; write it in the spec"
     ),
     "{check: latency, states: rollback, why: w}": "this one has `check:` and `states:`",
     "{why: w}": "an item has one of `check:`, `any_of:` and `states:`, and this one has none of them",
-    "{states: rollback, soft: true, why: w}": "`metrics:`, `with:`, `soft:` and `number:` are of a check",
-    "{check: quality, why: w}": "team.yaml:8:5: mandatory[1]: two items are called 'quality'; give each a `name:`",
+    "{states: rollback, soft: true, why: w}": (
+        "`metrics:`, `with:`, `soft:` and `number:` belong to a check; remove them from an item with"
+    ),
+    "{check: quality, why: w}": "team.yaml:8:5: mandatory[1]: two items are named 'quality'; give each a `name:`",
     "{check: latency}": "`why` is missing: why it must be there, in one sentence; add `why:`",
 }
 
@@ -227,10 +232,10 @@ def test_a_slip_in_a_check_of_a_profile_has_a_remedy(tmp_path: Path) -> None:
             "edgy",
             "profile: unknown profile 'edgy' (choices: cloud, edge, interactive, real_time, scientific_medical, ",
         ),
-        ("mine", "a profile of your own is a file in the spec's folder: mine.yaml"),
+        ("mine", "your own profile is a file in the spec's folder: mine.yaml"),
         ("profiles/none.yaml", "there is no file or folder 'profiles/none.yaml'"),
-        ("../team.yaml", "'../team.yaml' lies outside the spec's folder; pass --allow-outside if it is meant"),
-        ("./", "'./' is no file"),
+        ("../team.yaml", "'../team.yaml' lies outside the spec's folder; pass --allow-outside if this is intended"),
+        ("./", "'./' is not a file"),
         ("[edge]", "should be text"),
         ("list.yaml", "list.yaml:1: a profile is a mapping of keys"),
     ],
@@ -283,7 +288,7 @@ def test_the_profile_in_the_documentation_is_right(tmp_path: Path) -> None:
 def test_a_plan_says_what_is_missing(tmp_path: Path) -> None:
     planned = plan(spec(tmp_path, "{check: energy, why: It lasts a day.}"))
     lines = explain(planned, None)
-    assert lines.index("profile team: 1 of 2 mandatory items are here") < lines.index("order")
-    assert "  missing, so no run is READY: energy: `energy` with a blocking requirement: It lasts a day." in lines
+    assert lines.index("profile team: 1 of 2 mandatory items are present") < lines.index("order")
+    assert "  missing, so no run can be READY: energy: `energy` with a blocking requirement: It lasts a day." in lines
     shown = to_plan_json(planned, None)["profile"]
     assert [one["name"] for one in shown["asked"] if not one["found"]] == ["energy"]

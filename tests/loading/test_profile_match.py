@@ -73,7 +73,7 @@ NEAR = {
     "it only warns": (
         "{check: latency, why: w}",
         LATENCY % "warn: [latency_p50 <= 9 ms]",
-        "latency is here without such a requirement",
+        "latency is in the spec, but without such a requirement",
     ),
     "it is of another model": (
         "{check: latency, why: w}",
@@ -111,7 +111,7 @@ def test_what_comes_near_does_not_count_and_it_is_said_why(tmp_path: Path, item:
     assert one.profile is not None
     (missing,) = one.profile.missing
     assert (missing.name, missing.near) == ("latency", (reason,))
-    assert f"  missing, so no run is READY: latency: {missing.asks} ({reason}): w" in list(profile_lines(one))
+    assert f"  missing, so no run can be READY: latency: {missing.asks} ({reason}): w" in list(profile_lines(one))
 
 
 def test_a_score_on_the_rows_of_training_is_no_score(tmp_path: Path) -> None:

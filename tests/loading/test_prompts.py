@@ -35,7 +35,7 @@ def spec(folder: Path, kind: str, user: str, more: str = "") -> Path:
     [
         ("{questoin}", "models.candidate.prompt: test has no column 'questoin'"),
         ("{question} {hint}", "models.candidate.prompt: test has no column 'hint'"),
-        ("{question} It is {answer}.", "names 'answer', the label of test: candidate would be told the answer"),
+        ("{question} It is {answer}.", "names 'answer', the label of test: candidate would see the answer"),
     ],
 )
 def test_a_place_without_a_column_is_said(kind: str, user: str, sentence: str, tmp_path: Path) -> None:

@@ -97,8 +97,12 @@ TRACED = (
     ("times", "rows", "told"),
     [
         ([0, 1, 5, 4], None, "row 3 (counted from 0) has the time 4, before 5 of the row above it; sort the trace by"),
-        ([0, -1, 5], None, "row 1 (counted from 0) has the time -1; count seconds from 0 on"),
-        ([0, "soon", 5], None, "column 'time' has 'soon' in row 1 (counted from 0), which is no number; give seconds"),
+        ([0, -1, 5], None, "row 1 (counted from 0) has the time -1; count seconds from 0"),
+        (
+            [0, "soon", 5],
+            None,
+            ("column 'time' has 'soon' in row 1 (counted from 0), which is not a number; give seconds"),
+        ),
         ([0, 1, 2], [0, 1, 3], "row 2 (counted from 0) asks for the row 3; write a whole number from 0 to 2"),
     ],
 )
@@ -111,7 +115,7 @@ def test_a_trace_is_looked_at_when_the_spec_is_read(folder: Path, times: Any, ro
 def test_what_a_trace_holds_is_in_the_plan(folder: Path) -> None:
     spec = read(folder, TRACED)
     assert spec.seen == {"load": Recorded(1200, 1199.0)}
-    assert not [line for line in spec.unverified if "looked at when the run starts" in line]
+    assert not [line for line in spec.unverified if "depends on: they are read when the run starts" in line]
     lines = explain(plan(spec), None)
     # 1,200 in five pieces, four of them led in by 24 more, and 800 of the audit.
     assert "  system: load on calls, test, 2,096 timed queries" in lines
@@ -124,7 +128,7 @@ def test_a_trace_that_can_not_be_looked_at_yet_is_looked_at_before_the_run(
     # How many rows `where` leaves is not known from a header.
     spec = read(folder, TRACED, where=', where: "x < 10"')
     assert spec.seen == {}
-    assert "the rows of calls that load goes by: they are looked at when the run starts" in spec.unverified
+    assert "the rows of calls that load goes by: they are read when the run starts" in spec.unverified
     planned = plan(spec)
     assert "  system: load on calls, test, 800 timed queries and the queries of the trace, which is read" in "\n".join(
         explain(planned, None)

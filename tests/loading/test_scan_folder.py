@@ -80,7 +80,7 @@ def test_each_profile_s_spec_is_right_and_lacks_nothing_mandatory(name: str, fil
     assert [one.name for one in _missing(spec) if one.mandatory] == []
     models = "" if "protocol: openai" in text else "model.onnx (candidate), baseline.onnx (baseline), "
     assert f"Found here: {models}test.parquet (test), " in text
-    assert "Still to be put here" not in text
+    assert "Still to be added" not in text
     assert "is a suggestion" in text
     (example,) = re.findall(r"# +- {of: (\w+), why: Say why", text)
     assert example in [one.name for one in spec.profile.asked if one.mandatory]
@@ -182,7 +182,7 @@ def test_a_column_that_names_nothing_is_left_out(files: Path, tmp_path: Path) ->
 def test_an_empty_folder_gets_names_to_replace(tmp_path: Path) -> None:
     text, left = profile_template("tiny", tmp_path / "nowhere", OWN)
     assert f"# {left}\n" in text
-    assert "# Still to be put here, or named otherwise: model.onnx, baseline.onnx, test.parquet, train.parquet" in text
+    assert "# Still to be added: model.onnx, baseline.onnx, test.parquet, train.parquet" in text
     assert "Found here" not in text
     assert "path: model.onnx\n    precision: fp32\n    inputs: {input: features}" in text
 

@@ -50,7 +50,7 @@ def test_nothing_is_overwritten_unless_it_is_meant(tmp_path: Path) -> None:
     start(tmp_path)
     (tmp_path / "evalspec.yaml").write_text("mine")
     (tmp_path / "spec.v1.json").unlink()
-    with pytest.raises(SpecError, match=r"evalspec\.yaml: this file is there already; pass --force"):
+    with pytest.raises(SpecError, match=r"evalspec\.yaml: this file already exists; pass --force"):
         start(tmp_path)
     assert (tmp_path / "evalspec.yaml").read_text() == "mine"
     assert not (tmp_path / "spec.v1.json").exists()

@@ -296,7 +296,7 @@ def test_nvml_in_our_units() -> None:
 
 def test_nvml_says_what_a_gpu_does_not_tell() -> None:
     gpu = Nvml(PID, library=Library("energy"))
-    assert "gpu_energy_j" not in gpu.read() and gpu.missing == {"gpu_energy_j": "NVML does not tell: Not Supported"}
+    assert "gpu_energy_j" not in gpu.read() and gpu.missing == {"gpu_energy_j": "NVML does not report: Not Supported"}
 
 
 def test_a_reading_of_nvml_that_fails_later_is_not_a_number() -> None:

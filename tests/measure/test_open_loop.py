@@ -214,7 +214,7 @@ def test_items_that_the_schedule_names(tmp_path: Path, clock: FakeClock) -> None
 def test_no_times_of_arrival(tmp_path: Path, clock: FakeClock, fields: dict[str, Any]) -> None:
     common: dict[str, Any] = {"kind": "open_loop", "queries": 2, "arrivals_ns": np.array([0, 1])}
     asked = Schedule(**(common | fields))
-    with pytest.raises(InputError, match=r"without as many times of arrival"):
+    with pytest.raises(InputError, match=r"needs as many arrival times"):
         measured(FakeServable(clock), asked, tmp_path / "s")
 
 

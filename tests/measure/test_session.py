@@ -160,7 +160,7 @@ class Server(FakeServable):
         return np.array([row for row, _ in query])
 
     def drive(self, *args: Any) -> bool:
-        raise AssertionError("an audit is no open loop")
+        raise AssertionError("an audit is not an open loop")
 
     def facts(self) -> dict[str, Any]:
         return {}

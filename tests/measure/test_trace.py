@@ -39,14 +39,14 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"times": []}, "it holds 0 queries, from which no rate can be told; record 2 or more"),
-        ({"times": [3.0]}, "it holds 1 query, from which no rate can be told"),
-        ({"times": [2.0, 2.0, 2.0]}, "all 3 times are 2.0, from which no rate can be told; record times finer"),
+        ({"times": []}, "it holds 0 queries, which gives no rate; record 2 or more"),
+        ({"times": [3.0]}, "it holds 1 query, which gives no rate"),
+        ({"times": [2.0, 2.0, 2.0]}, "all 3 times are 2.0, which gives no rate; record times finer"),
         (
             {"times": [0.0, 2.0, 1.5]},
             "row 2 (counted from 0) has the time 1.5, before 2.0 of the row above it; sort the trace by time",
         ),
-        ({"times": [-1.0, 2.0]}, "row 0 (counted from 0) has the time -1; count seconds from 0 on"),
+        ({"times": [-1.0, 2.0]}, "row 0 (counted from 0) has the time -1; count seconds from 0"),
         ({"times": [0.0, math.nan]}, "row 1 (counted from 0) has no time; leave it out, or fill it in"),
         ({"times": [0.0, math.inf]}, "row 1 (counted from 0) has no time"),
         ({"times": np.array(["2026-01-01", "NaT"], dtype="datetime64[s]")}, "row 1 (counted from 0) has no time"),

@@ -55,8 +55,8 @@ def test_places(fields: dict[str, object], text: str, found: str | None) -> None
     [
         ({}, "neither of `after` and `pattern`"),
         ({"after": "#", "pattern": "(a)"}, "both of `after` and `pattern`"),
-        ({"after": "#", "take": "last"}, "`take:` is about a pattern"),
-        ({"pattern": "(a+)+"}, "a repeat inside of a repeat"),
+        ({"after": "#", "take": "last"}, "`take:` belongs to `pattern:`; with `after:` the first match always counts"),
+        ({"pattern": "(a+)+"}, "a repeat inside a repeat"),
         ({"pattern": "a"}, "0 groups"),
         ({"after": ""}, "at least 1 character"),
         ({"after": "#", "as": "date"}, "text"),

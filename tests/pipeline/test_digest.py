@@ -49,7 +49,7 @@ def test_what_a_link_in_a_folder_leads_to_counts(tmp_path: Path) -> None:
 
 
 def test_nothing_has_no_digest(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no files to make a digest of"):
+    with pytest.raises(InputError, match=r"no files to digest"):
         artifact_digest([])
     with pytest.raises(InputError, match=r"'absent' can't be read: No such file"):
         file_digest(tmp_path / "absent")

@@ -52,9 +52,9 @@ def test_without_cloudpickle_it_is_refused(model: Any, tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (Locked(), "of type Locked can't be handed to another process: cannot pickle '_thread.lock' object"),
-        (5, "an object of type int is no model: it can't be called, and has no predict"),
-        ("model.pkl", "an object of type str is no model"),
+        (Locked(), "of type Locked can't be sent to a separate process: cannot pickle '_thread.lock' object"),
+        (5, "an object of type int is not a model: it can't be called, and has no predict"),
+        ("model.pkl", "an object of type str is not a model"),
     ],
 )
 def test_what_can_t_be_handed_over(value: object, why: str, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_can_t_be_handed_over(value: object, why: str, tmp_path: Path) -> N
 
 def test_what_can_t_be_made_again(tmp_path: Path) -> None:
     (tmp_path / "gone.pkl").write_bytes(b"cno_such_module_here\nthing\n.")
-    with pytest.raises(InputError, match=r"can't be made again .*: ModuleNotFoundError"):
+    with pytest.raises(InputError, match=r"can't be recreated .*: ModuleNotFoundError"):
         read_object(tmp_path / "gone.pkl", ())
 
 

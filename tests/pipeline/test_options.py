@@ -65,7 +65,7 @@ def test_a_column_may_have_another_name(tmp_path: Path) -> None:
     ("rows", "sentence"),
     [
         ({"right": ["B", None, "A"]}, "row 1 of 'examples' has no 'right'"),
-        ({"right": ["B", "seven", "A"]}, "names none of its options"),
+        ({"right": ["B", "seven", "A"]}, "is not one of its options"),
         ({"choices": ["one", "two", "three"]}, "holds no list of options"),
     ],
 )

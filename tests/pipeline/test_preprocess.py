@@ -97,12 +97,12 @@ def test_softmax_does_not_overflow() -> None:
 @pytest.mark.parametrize(
     ("fields", "batch", "sentence"),
     [
-        ({"cast": "float32"}, np.array(["a"], dtype=object), r"'cast' takes numbers and got text"),
+        ({"cast": "float32"}, np.array(["a"], dtype=object), r"'cast' takes numbers but got text"),
         ({"cast": "int64"}, np.array([np.nan]), r"can't make int64 of NaN or infinity"),
         ({"resize": [2, 2]}, np.zeros((3, 64)), r"'resize' takes images .* got shape \(3, 64\); put \{reshape:"),
-        ({"center_crop": [9, 9]}, np.zeros((1, 4, 4)), r"'center_crop' wants \[9, 9\] of images of \[4, 4\]"),
-        ({"pad": [3]}, np.zeros((1, 4)), r"'pad' wants \[3\] and rows are larger: \(4,\)"),
-        ({"layout": "nhw->nwh"}, np.zeros((1, 4)), r"'layout' reads 'nhw' \(3 axes\) and got shape \(1, 4\)"),
+        ({"center_crop": [9, 9]}, np.zeros((1, 4, 4)), r"'center_crop' needs \[9, 9\], but images have \[4, 4\]"),
+        ({"pad": [3]}, np.zeros((1, 4)), r"'pad' pads to \[3\], but rows are larger: \(4,\)"),
+        ({"layout": "nhw->nwh"}, np.zeros((1, 4)), r"'layout' reads 'nhw' \(3 axes\) but got shape \(1, 4\)"),
         ({"reshape": [3]}, np.zeros((1, 4)), r"'reshape' can't make \[3\] of rows of shape \[4\]"),
         ({"softmax": 0}, np.zeros((1, 4)), r"'softmax' has no axis 0"),
         (
@@ -122,7 +122,7 @@ def test_batches_that_a_stage_can_not_take(fields: dict[str, Any], batch: NDArra
         ({"sclae": 2}, "unknown preprocessing stage 'sclae'"),
         ("softmax", "the stage 'softmax' needs a value"),
         ({}, "a stage without a name"),
-        ({"cast": "float32", "scale": 2}, "one stage a line: this one names cast and scale"),
+        ({"cast": "float32", "scale": 2}, "one stage per line: this one names cast and scale"),
         ({"cast": "float31"}, "'float16', 'float32'"),
         ({"scale": "big"}, "valid number"),
         ({"scale": float("inf")}, "finite"),

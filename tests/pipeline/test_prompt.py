@@ -63,7 +63,7 @@ def test_braces_in_a_row_or_an_example_are_no_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "fields", "sentence"),
     [
-        (3, {}, "row 2 of 'examples' has no 'answer', and is an example of the prompt"),
+        (3, {}, "row 2 of 'examples' has no 'answer', but is an example of the prompt"),
         (4, {}, "the prompt shows 4 examples and 'examples' has 3 rows"),
         (1, {"shots": {"answer": "anser"}}, "has no column 'anser'"),
         (1, {"user": "{q}"}, "has no column 'q'"),
@@ -80,12 +80,12 @@ def test_examples_that_are_not_there_are_said(rows: int, fields: dict[str, Any],
     [
         ({"user": []}, "`user` is empty"),
         ({"user": ["{q}", "{q}"]}, "`user` has the same text twice"),
-        ({"user": ["{q}", "Question:"]}, "the template 'Question:' has no place for 'q', and another one has"),
-        ({"user": ["{q}", "{q} }"]}, "a brace stands alone"),
+        ({"user": ["{q}", "Question:"]}, "the template 'Question:' has no place for 'q', but another template has"),
+        ({"user": ["{q}", "{q} }"]}, "there is a single brace"),
         ({"user": "{a} {b}", "shots": {"dataset": "e", "rows": 1, "ask": "x", "answer": "y"}},
-         "`ask: x` fills one place, and `user` has 2"),
+         "`ask: x` fills one place, but `user` has 2"),
         ({"user": "{a}", "shots": {"dataset": "e", "rows": 1, "ask": {"b": "x"}, "answer": "y"}},
-         "`ask` fills 'b', and `user` has no such place"),
+         "`ask` fills 'b', but `user` has no such place"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_said(fields: dict[str, Any], sentence: str) -> None:

@@ -64,7 +64,7 @@ def test_a_runtime_needs_no_more_than_the_protocol(access: Access, rows: pa.Tabl
 
 
 def test_stages_that_nobody_checked_are_checked_now(access: Access) -> None:
-    with pytest.raises(InputError, match=r"preprocess\[0\] is no stage: unknown preprocessing stage 'sclae'"):
+    with pytest.raises(InputError, match=r"preprocess\[0\] is not a stage: unknown preprocessing stage 'sclae'"):
         served(access, Sums(), preprocess=({"sclae": 2.0},))
 
 

@@ -105,7 +105,7 @@ def test_the_digits_suite_has_a_good_chance_of_ready(digits: object) -> None:
 
 def test_without_a_record_the_chance_is_not_known(digits: object) -> None:
     lines = explain(plan(digits), None)  # type: ignore[arg-type]
-    assert "chance of READY: not known before a first run" in lines
+    assert "chance of READY: unknown before the first run" in lines
     heads = next(line for line in lines if line.startswith("requirement"))
     assert heads.split() == ["requirement", "n", "passes", "from", "fails", "from", "chance"]
     accuracy = next(line for line in lines if line.startswith("quality: accuracy >= 95 %"))
@@ -184,11 +184,11 @@ def test_what_was_invalid_then_tells_nothing_now(digits: Spec) -> None:
     assert chance_of_ready(detects(planned, before)) is None
     lines = explain(planned, before)
     at = next(index for index, line in enumerate(lines) if line.startswith("latency: latency_p99 <= 20 ms"))
-    assert lines[at + 1] == "  invalid in that run, so no headroom is known: the machine was busy"
+    assert lines[at + 1] == "  invalid in that run, so its headroom is unknown: the machine was busy"
     assert not lines[at + 2].startswith("  ")
-    assert "chance of READY: not known, since that run does not tell it of latency/latency_p99" in lines
+    assert "chance of READY: unknown, since that run gives none for latency/latency_p99" in lines
     missing = explain(planned, voided(missing="no slice has 60 rows", value=None))
-    assert "  without a value in that run, so no headroom is known: no slice has 60 rows" in missing
+    assert "  without a value in that run, so its headroom is unknown: no slice has 60 rows" in missing
 
 
 def test_times_of_checks_that_did_not_run_are_no_times(digits: Spec) -> None:
@@ -200,7 +200,7 @@ def test_times_of_checks_that_did_not_run_are_no_times(digits: Spec) -> None:
     planned = plan(digits)
     lines = explain(planned, record.model_copy(update={"checks": fast}))
     assert lines[0] == explain(planned, None)[0]
-    assert "  crashed in that run, so no headroom is known: the model raised" in lines
+    assert "  crashed in that run, so its headroom is unknown: the model raised" in lines
 
 
 def test_no_headroom_reaches_beyond_what_a_share_can_be() -> None:
@@ -279,8 +279,8 @@ def test_a_calibration_error_is_planned_by_its_noise(sentence: str, words: str) 
 @pytest.mark.parametrize(
     ("method", "fields", "said"),
     [
-        ("binomial on the share of queries over, design effect 3.2", {}, "3.2 in that run, 50 planned with: fewer"),
-        ("binomial on the share of queries over, design effect 1,204.5", {}, "1204.5 in that run, 50 planned with"),
+        ("binomial on the share of queries over, design effect 3.2", {}, "3.2 in that run, 50 in this plan: fewer"),
+        ("binomial on the share of queries over, design effect 1,204.5", {}, "1204.5 in that run, 50 in this plan"),
         ("binomial on the share of queries over, design effect 3.2", {"queries": 900}, None),
         ("Student's t over 5 processes", {}, None),
     ],

@@ -241,7 +241,7 @@ def slices_blocks(dark: float = 0.951) -> tuple[AnyBlock, ...]:
     return (
         Intervals(
             title="Accuracy by slice",
-            caption="95 % one-sided bounds; a slice is held against the line.",
+            caption="95 % one-sided bounds; a slice is compared with the line.",
             unit="fraction",
             rows=tuple(rows),
             references=(Reference(label="needs 85 %", value=0.85, axis="x"),),

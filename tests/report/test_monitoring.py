@@ -1,4 +1,4 @@
-"""What production is watched against."""
+"""Limits for monitoring production."""
 
 from __future__ import annotations
 
@@ -99,12 +99,18 @@ def test_a_rollback_is_read_with_its_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("when", "sentence"),
     [
-        ("latency_p99 < 50 ms", "'latency_p99 < 50 ms' is good and not bad; say when production is to go back"),
+        (
+            "latency_p99 < 50 ms",
+            (
+                "'latency_p99 < 50 ms' describes good values, not bad ones; write the condition under which production "
+                "should roll back"
+            ),
+        ),
         ("latency_p98 > 50 ms", "unknown metric .latency_p98."),
         ("latency_p99 > 50", "50 has no unit .* write 50 ms"),
-        ("latency_p99 > 2x candidate", "names a model, and production has one; write a number"),
-        ("latency_p99 == 5 ms", "is met by a single value; write > or <"),
-        ("slow", "'slow' is no requirement"),
+        ("latency_p99 > 2x candidate", "names a model, but production runs only one; write a number"),
+        ("latency_p99 == 5 ms", "is met by a single value only; write > or <"),
+        ("slow", "'slow' is not a requirement"),
     ],
 )
 def test_a_rollback_that_can_not_be_watched_for(tmp_path: Path, when: str, sentence: str) -> None:

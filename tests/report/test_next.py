@@ -311,7 +311,7 @@ def test_causes() -> None:
 
     busy = Cause.OTHER_WORK
     assert why("200 qps: other processes used 76% of it", busy) == why("other processes used 80.5% of it", busy)
-    assert why("no energy can be told") != why("the server is not the same any more")
+    assert why("there is no energy") != why("the server is not the same any more")
     assert why("other processes used 76% of it", busy) != why("the hypervisor took 76% of it", Cause.STOLEN_TIME)
     # The words of a reason without a cause are not looked into: two such reasons are one where they say the same.
     assert why("a server said 1") != why("a server said 2")

@@ -354,7 +354,7 @@ def test_what_checks_cannot_show_is_a_list_by_check_beside_what_was_left_out() -
     shown = source[start : source.index("</section>", start)]
     assert "<dt>load</dt><dd>Traffic that is not like this.</dd>" in shown
     # Only a line about a kind of check that was run is one of these.
-    assert "<li>load: cannot show: is no limit</li>" in shown
+    assert "<li>load: cannot show: is not a limit</li>" in shown
 
 
 def test_conditions_that_are_not_there_are_not_listed() -> None:

@@ -85,7 +85,7 @@ EMPTY_CASES: dict[str, tuple[type[Check], str, Mapping[str, Any], Mapping[str, A
             "y": ks_distance(np.random.default_rng(0).normal(size=5000), np.random.default_rng(1).normal(size=5000)),
         }, 0.3)},
         {"reference": "test", "current": "traffic"}),
-    "value that is no number": (
+    "value that is not a number": (
         Quality, "accuracy >= 50 %", {"accuracy": ValueOnly(math.nan, 100, "a mean")}, {"dataset": "test"}),
     "nested": (
         Quality, "recall >= 50 %", {"recall": Parts({"a": AllParts({"i": EMPTY, "k": GOOD}, "higher"), "b": GOOD})},

@@ -57,14 +57,14 @@ def ended(folder: Path, url: str, more: str, checks: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("401", "it refuses the key that it was sent"),
+        ("401", "it refuses the key: check `api_key:`, or"),
         ("404", "one of: small, large"),
         ("429", "raise its limit"),
         ("500", "--resume"),
         ("html", "`url:` is where /chat/completions begins"),
         ("unknown", "one of: small, large"),
         ("template", "api: completions"),
-        ("context", "leave long rows out with `where:`"),
+        ("context", "exclude long rows with `where:`"),
     ],
 )
 def test_a_server_that_refuses_is_the_checks_error(mode: str, words: str, tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ def test_without_trust_no_code_runs(folder: Path) -> None:
     assert done.returncode == 2
     lines = done.stderr.splitlines()
     assert [line.partition("models.")[2] for line in lines] == [
-        f"{name}: {name} runs the function behaviour:good, which was not allowed; pass --trust if you know where it "
+        f"{name}: {name} runs the function behaviour:good, which is not allowed; pass --trust if you know where it "
         "comes from"
         for name in ("candidate", "other")
     ]

@@ -130,7 +130,7 @@ def test_rows_that_the_model_fails_on_only_while_it_is_timed_keep_from_passing(
     assert isinstance(found, Measured) == withheld
     if isinstance(found, Measured):
         assert found.withhold is not None and "failed, while it was timed, on 45 rows" in found.withhold
-    # A row that was answered another time is no row that it fails on.
+    # A row that was answered another time is not a row that it fails on.
     again = guarded(plain, [broken, timed(predicted, N)], {"candidate": path}, 0.95)
     assert not isinstance(again.estimates["latency_p99"], Measured)
 

@@ -45,7 +45,7 @@ def onnx(artifact: str | None) -> Model:
 
 @pytest.mark.parametrize("artifact", ["int8.onnx", "card.md", ".", f"sha256:{'0' * 64}"])
 def test_f1_the_artifact_of_a_model_that_is_read_here_is_what_is_read(folder: Path, artifact: str) -> None:
-    with pytest.raises(InputError, match=r"is not what answers: that is fp32.onnx .*take `artifact:` out"):
+    with pytest.raises(InputError, match=r"is not what answers: that is fp32.onnx .*remove `artifact:`"):
         model_record("candidate", onnx(artifact), Access(folder))
 
 

@@ -133,7 +133,7 @@ def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(mode: str, co
     assert ended.returncode == code, reasons
     if mode == "401":
         assert all(f"Incorrect API key provided: Bearer [{NAME}]" in one for one in reasons)
-        assert "it refuses the key that it was sent" in ended.stdout + ended.stderr
+        assert "it refuses the key: check `api_key:`, or" in ended.stdout + ended.stderr
     else:
         kept = pq.read_table(tmp_path / "run" / "evidence" / "predictions-candidate-test.parquet").to_pydict()
         assert f"Bearer [{NAME}]" in str(kept)

@@ -89,7 +89,7 @@ def test_every_query_is_timed_and_none_breaks() -> None:
     [
         (
             {"context": 100_000},
-            "a `context` of 100,000 tokens is more than the 256 that 'shout-q8_0.gguf' was made for; say",
+            "a `context` of 100,000 tokens is more than the 256 that 'shout-q8_0.gguf' was trained with; say",
         ),
         ({"path": "make_chat.py"}, "'make_chat.py' ends in .py, which kind 'gguf' can't read"),
         ({"path": "none.gguf"}, "there is no file or folder 'none.gguf'"),
@@ -103,7 +103,7 @@ def test_what_can_not_be_loaded_is_said(fields: dict[str, Any], sentence: str) -
 
 def test_a_file_that_is_none_or_broken_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.gguf").write_bytes(b"PK\x03\x04 nothing")
-    with pytest.raises(InputError, match="is no GGUF file: it does not begin with the letters GGUF"):
+    with pytest.raises(InputError, match="is not a GGUF file: it does not begin with the letters GGUF"):
         model_of(path="a.gguf").load(Access(tmp_path))
     whole = (CHAT / "shout-q8_0.gguf").read_bytes()
     (tmp_path / "a.gguf").write_bytes(whole[: len(whole) // 2])
@@ -112,14 +112,14 @@ def test_a_file_that_is_none_or_broken_is_said(tmp_path: Path) -> None:
 
 
 def test_a_prompt_that_is_too_long_is_said() -> None:
-    with pytest.raises(InputError, match=r"exceeds the available context size.*leave long rows out with `where:`"):
+    with pytest.raises(InputError, match=r"exceeds the available context size.*exclude long rows with `where:`"):
         answered(model_of(), rows=[{"id": "a", "question": "shout " + "x" * 600, "answer": "X"}])
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ("device: cuda:0", "llama.cpp, as its wheel comes, runs on the cpu"),
+        ("device: cuda:0", "llama.cpp runs on the cpu only, as its wheel is built"),
         ("generate: {temperature: 0}", "max_tokens"),
         ('prompt: {user: "shout"}', "the `prompt` has no place for an input; put {name} into `user`"),
         ("slots: 0", "slots"),

@@ -61,12 +61,12 @@ def seen(handle: Callable[[Request], Answer]) -> tuple[Callable[[Request], Answe
         ({"url": "ftp://127.0.0.1:1"}, "write http://HOST:PORT or https://HOST:PORT"),
         ({"ca": "ca.pem"}, "`ca` belongs to https"),
         ({"verify": False}, "Extra inputs are not permitted"),
-        ({"url": "127.0.0.1:8080"}, "no address"),
+        ({"url": "127.0.0.1:8080"}, "not a usable address"),
         ({"url": "http://user:secret@127.0.0.1"}, "user or a password"),
         ({"url": "http://127.0.0.1:notaport"}, "no URL"),
         ({"url": "http://127.0.0.1/a b"}, "space"),
         ({"model_name": None}, "needs `model_name:`"),
-        ({"model_name": "a/b"}, "no segment of a path"),
+        ({"model_name": "a/b"}, "not a segment of a path"),
         ({"request": {}}, "belongs to `protocol: json`"),
         ({"headers": {"Host": "x"}}, "is set by evalspec"),
         ({"headers": {"X-A": "a\r\nX-B: b"}}, "pattern"),
@@ -92,7 +92,7 @@ def test_a_wrong_field_is_refused(fields: dict[str, Any], words: str) -> None:
         ({"inputs": {"x": "x", "z": "z"}}, "no place for the input 'z'"),
         ({"response": {"value": "a[b"}}, "no path"),
         ({"response": {"value": ""}}, "empty"),
-        ({"response": {"sum": "sum"}}, "nothing says what the answer is"),
+        ({"response": {"sum": "sum"}}, "the spec does not say what the answer is"),
         ({"binary": True}, "belongs to `protocol: oip`"),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_secret_that_no_header_can_hold_is_refused(
     if value is not None:
         monkeypatch.setenv("TOKEN", value)
     model = Http.model_validate(OIP | {"url": "http://127.0.0.1:1", "headers": {"Authorization": {"env": "TOKEN"}}})
-    with pytest.raises(InputError, match="variable TOKEN is not set, or holds what no header can"):
+    with pytest.raises(InputError, match="variable TOKEN is not set, or holds characters that a header can't"):
         model.load(Access(tmp_path, env=frozenset({"TOKEN"})))
 
 

@@ -68,7 +68,7 @@ def test_weights_beside_the_file_belong_to_the_artifact(tmp_path: Path, access: 
     assert answers.probabilities is not None
     np.testing.assert_allclose(answers.probabilities, expected_probabilities(array(rows)), atol=1e-6)
     (tmp_path / "linear.onnx.data").unlink()
-    with pytest.raises(InputError, match=r"keeps weights in 'linear.onnx.data', which is not there"):
+    with pytest.raises(InputError, match=r"keeps weights in 'linear.onnx.data', which does not exist"):
         Onnx(**FIELDS).files(access)
 
 
@@ -124,7 +124,8 @@ def test_cuda_asked_and_cpu_got_is_an_error(access: Access, linear_onnx: Path, m
     monkeypatch.setattr(onnxruntime, "InferenceSession", session)
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
     with pytest.raises(
-        InputError, match=r"'cuda:1' was asked for and onnxruntime got CPUExecutionProvider; install onnxruntime-gpu"
+        InputError,
+        match=r"the spec sets device 'cuda:1', but onnxruntime got CPUExecutionProvider; install onnxruntime-gpu",
     ):
         Onnx(**FIELDS, device="cuda:1").load(access)
     assert asked[0][0][0] == "CUDAExecutionProvider" and asked[0][0][1]["device_id"] == 1
@@ -161,22 +162,22 @@ def test_on_a_gpu(access: Access, rows: pa.Table, linear_onnx: Path) -> None:
     np.testing.assert_allclose(answers.probabilities, expected_probabilities(array(rows)), atol=1e-3)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b"hello, this is no model", b"PK\x03\x04 something else"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"hello, this is not a model", b"PK\x03\x04 something else"])
 def test_files_that_hold_no_model(tmp_path: Path, access: Access, content: bytes) -> None:
     (tmp_path / "linear.onnx").write_bytes(content)
-    with pytest.raises(InputError, match=r"is empty|is no ONNX model"):
+    with pytest.raises(InputError, match=r"is empty|is not an ONNX model"):
         Onnx(**FIELDS).load(access)
 
 
 @pytest.mark.parametrize("kept", [20, 60, 150])
 def test_truncated_files(access: Access, linear_onnx: Path, kept: int) -> None:
     linear_onnx.write_bytes(linear_onnx.read_bytes()[:kept])
-    with pytest.raises(InputError, match=r"no ONNX model|can't load"):
+    with pytest.raises(InputError, match=r"not an ONNX model|can't load"):
         Onnx(**FIELDS).load(access)
 
 
 def test_another_input_shape_names_both(access: Access, rows: pa.Table, linear_onnx: Path) -> None:
-    with pytest.raises(InputError, match=r"input 'x' takes shape \[rows, 4\] and got \[rows, 3\]"):
+    with pytest.raises(InputError, match=r"input 'x' takes shape \[rows, 4\] but got \[rows, 3\]"):
         served(access, inputs={"x": ("x0", "x1", "x2")}).predict_all(rows)
 
 
@@ -198,7 +199,7 @@ def test_names_that_the_model_has_not(access: Access, rows: pa.Table, linear_onn
 
 def test_outputs_may_be_numbered(access: Access, rows: pa.Table, linear_onnx: Path) -> None:
     assert served(access, outputs={"logits": 0}).predict_all(rows).n == 10
-    with pytest.raises(InputError, match=r"has 1 outputs and none is number 1"):
+    with pytest.raises(InputError, match=r"has 1 outputs, so there is no output number 1"):
         served(access, outputs={"logits": 1}).predict_all(rows)
 
 
@@ -206,5 +207,5 @@ def test_inputs_may_be_left_out_where_there_is_one_choice(access: Access, rows: 
     assert served(access, inputs={}).predict_all(rows.select(["key", "x", "label"])).n == 10
     renamed = rows.select(["key", "x", "label"]).rename_columns(["key", "features", "label"])
     assert served(access, inputs={}).predict_all(renamed).n == 10
-    with pytest.raises(InputError, match=r"takes x and the dataset has 2 columns .*x0, x1; say which: inputs: \{x: "):
+    with pytest.raises(InputError, match=r"takes x and the dataset has 2 columns .*x0, x1; name them: inputs: \{x: "):
         served(access, inputs={}).predict_all(rows.select(["x0", "x1", "label"]))

@@ -94,7 +94,9 @@ def test_columns_named_after_classes_bring_them(tmp_path: Path, access: Access, 
     pq.write_table(said, tmp_path / "p.parquet")
     answers = served(access, outputs={"probabilities": "p_*"}, classes=None).predict_all(rows)
     assert answers.classes == CLASSES
-    with pytest.raises(InputError, match=r"lists the model's own labels in another order \(choices: cat, dog, owl\)"):
+    with pytest.raises(
+        InputError, match=r"lists the model's own labels in a different order \(choices: cat, dog, owl\)"
+    ):
         served(access, outputs={"probabilities": "p_*"}, classes=("owl", "dog", "cat")).predict_all(rows)
 
 
@@ -117,10 +119,10 @@ def test_keys_that_do_not_fit(tmp_path: Path, access: Access, rows: pa.Table, sa
     with pytest.raises(InputError, match=r"'p.parquet' lack 2 of 10 keys of the dataset 'test': row-\d, row-\d"):
         served(access).predict_all(rows)
     pq.write_table(pa.concat_tables([said, said.slice(0, 1)]), tmp_path / "p.parquet")
-    with pytest.raises(InputError, match=r"the key 'row-9' stands in rows 1 and 11 of the predictions 'p.parquet'; "):
+    with pytest.raises(InputError, match=r"the key 'row-9' occurs in rows 1 and 11 of the predictions 'p.parquet'; "):
         served(access).predict_all(rows)
     pq.write_table(said, tmp_path / "p.parquet")
-    with pytest.raises(InputError, match=r"the key 'row-0' stands in rows 1 and 11 of the dataset 'test'; "):
+    with pytest.raises(InputError, match=r"the key 'row-0' occurs in rows 1 and 11 of the dataset 'test'; "):
         served(access).predict_all(pa.concat_tables([rows, rows.slice(0, 1)]))
     twice = pa.concat_tables([rows, rows.slice(5, 1), rows.slice(1, 1), rows.slice(5, 1)])
     with pytest.raises(
@@ -128,7 +130,7 @@ def test_keys_that_do_not_fit(tmp_path: Path, access: Access, rows: pa.Table, sa
     ):
         served(access).predict_all(twice)
     with pytest.raises(
-        InputError, match=r"have 4 keys that the dataset 'test' has not.*another version of the dataset"
+        InputError, match=r"have 4 keys that are not in the dataset 'test'.*another version of the dataset"
     ):
         served(access).predict_all(rows.slice(0, 6))
     missing = said.drop_columns(["key"]).append_column("key", pa.array([None, *[f"row-{i}" for i in range(1, 10)]]))
@@ -185,7 +187,7 @@ def test_objects_in_an_npz_are_not_unpickled(tmp_path: Path, access: Access, row
 
 def test_another_ending_is_refused(tmp_path: Path, access: Access, rows: pa.Table) -> None:
     (tmp_path / "p.xlsx").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"'p.xlsx' is no file of predictions \(choices: .parquet"):
+    with pytest.raises(InputError, match=r"'p.xlsx' is not a file of predictions \(choices: .parquet"):
         served(access, files={"test": "p.xlsx"}).predict_all(rows)
 
 

@@ -121,7 +121,7 @@ def tuple_of(x: object) -> object:
     ("content", "sentence"),
     [
         (b"", "the model file 'm.skops' is empty"),
-        (b"no zip at all", "'m.skops' is no skops file, or a truncated one"),
+        (b"no zip at all", "'m.skops' is not a skops file, or a truncated one"),
     ],
 )
 def test_files_that_hold_no_model(tmp_path: Path, access: Access, content: bytes, sentence: str) -> None:
@@ -132,7 +132,7 @@ def test_files_that_hold_no_model(tmp_path: Path, access: Access, content: bytes
 
 def test_truncated_and_foreign_archives(tmp_path: Path, access: Access, estimators: dict[str, bytes]) -> None:
     (tmp_path / "m.skops").write_bytes(estimators["plain.skops"][:-200])
-    with pytest.raises(InputError, match=r"no skops file, or a truncated one"):
+    with pytest.raises(InputError, match=r"not a skops file, or a truncated one"):
         Sklearn(path="m.skops").load(access)
     other = io.BytesIO()
     with zipfile.ZipFile(other, "w") as archive:
@@ -234,8 +234,8 @@ def test_a_foreign_type_beside_a_tree_is_named_alone(tmp_path: Path, access: Acc
     [
         ("left_child", 10**6, "point outside it or back"),
         ("right_child", 0, "point outside it or back"),
-        ("feature", 77, "reads a column that is none of the 3"),
-        ("feature", -5, "reads a column that is none of the 3"),
+        ("feature", 77, "reads a column outside the 3"),
+        ("feature", -5, "reads a column outside the 3"),
     ],
 )
 @pytest.mark.parametrize("name", ["tree", "forest", "boosting"])
@@ -277,7 +277,7 @@ def test_trees_that_do_not_belong_together_are_refused(tmp_path: Path, access: A
     few["histogram"]._predictors[0][0].nodes["left"][0] = 999
     for name, sentence in (
         ("forest", "takes 3 columns inside an estimator that takes 2"),
-        ("boosting", "more or fewer trees than sums"),
+        ("boosting", "a different number of trees than sums"),
         ("histogram", "point outside it or back"),
     ):
         skops.io.dump(few[name], tmp_path / "m.skops")

@@ -122,7 +122,7 @@ def test_weights_that_do_not_fit(tmp_path: Path, trusted: Access) -> None:
 
     write_factory(tmp_path)
     torch.save({"weight": torch.zeros(2, 2)}, tmp_path / "state.pt")
-    with pytest.raises(InputError, match=r"'state.pt' is no state dict for .*(Missing|size mismatch)"):
+    with pytest.raises(InputError, match=r"'state.pt' is not a state dict for .*(Missing|size mismatch)"):
         served(trusted, path="state.pt", factory="made_module:linear")
     with pytest.raises(InputError, match=r"made_module:nothing made a int, not a torch.nn.Module"):
         served(trusted, path="state.pt", factory="made_module:nothing")
@@ -133,7 +133,7 @@ def test_a_state_dict_that_is_a_pickle_of_code_is_refused_even_then(tmp_path: Pa
 
     write_factory(tmp_path)
     torch.save({"weight": Touch(str(tmp_path / "ran"))}, tmp_path / "state.pt")
-    with pytest.raises(InputError, match=r"is no state dict for made_module:linear"):
+    with pytest.raises(InputError, match=r"is not a state dict for made_module:linear"):
         served(trusted, path="state.pt", factory="made_module:linear")
     assert not (tmp_path / "ran").exists()
 
@@ -151,13 +151,13 @@ class Touch:
 @pytest.mark.parametrize("content", [b"", b"no zip at all", b"PK\x03\x04 truncated"])
 def test_files_that_hold_no_model(tmp_path: Path, access: Access, content: bytes) -> None:
     (tmp_path / "linear.pt2").write_bytes(content)
-    with pytest.raises(InputError, match=r"is empty|is no .pt2 archive, or a truncated one"):
+    with pytest.raises(InputError, match=r"is empty|is not a .pt2 archive, or a truncated one"):
         Torch(**FIELDS).load(access)
 
 
 def test_a_truncated_archive(access: Access, linear_pt2: Path) -> None:
     linear_pt2.write_bytes(linear_pt2.read_bytes()[:-300])
-    with pytest.raises(InputError, match=r"is no .pt2 archive, or a truncated one"):
+    with pytest.raises(InputError, match=r"is not a .pt2 archive, or a truncated one"):
         Torch(**FIELDS).load(access)
 
 
@@ -178,7 +178,7 @@ def test_fields_that_contradict_each_other() -> None:
 
 
 def test_another_input_shape_names_both(access: Access, rows: pa.Table, linear_pt2: Path) -> None:
-    with pytest.raises(InputError, match=r"input 'input' takes shape \[rows, 4\] and got \[rows, 2\]"):
+    with pytest.raises(InputError, match=r"input 'input' takes shape \[rows, 4\] but got \[rows, 2\]"):
         served(access, inputs={"input": ("x0", "x1")}).predict_all(rows)
 
 
@@ -186,12 +186,16 @@ def test_no_gpu_here_is_said(access: Access, linear_pt2: Path, monkeypatch: pyte
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match=r"'cuda:0' was asked for and this torch .*; install torch's CUDA build"):
+    with pytest.raises(
+        InputError, match=r"the spec sets device 'cuda:0', but this torch .*; install torch's CUDA build"
+    ):
         Torch(**FIELDS, device="cuda:0").load(access)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert device_of("cuda:1").index == 1
-    with pytest.raises(InputError, match=r"'cuda:2' was asked for and there are 2 GPUs \(choices: cuda:0, cuda:1\)"):
+    with pytest.raises(
+        InputError, match=r"the spec sets device 'cuda:2', but there are 2 GPUs \(choices: cuda:0, cuda:1\)"
+    ):
         device_of("cuda:2")
 
 

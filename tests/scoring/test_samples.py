@@ -104,7 +104,7 @@ def test_models_are_paired_by_question(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sentence", "fields", "words"),
     [
-        ("pass_all(none) >= 50 %", {}, "k is a whole number from 1 on"),
+        ("pass_all(none) >= 50 %", {}, "k is a whole number of at least 1"),
         ("pass_at(3) >= 99 %", {}, "20 rows"),
     ],
 )

@@ -335,7 +335,7 @@ PLANTED: Mapping[str, tuple[str, str, Callable[[Rows, np.random.Generator], None
     "a new category": ("columns", "x2", _category),
     "a class without rows": ("classes", "c", _no_class),
     "a class that is never answered": ("classes", "b", _never),
-    "patients in another spelling": ("spelling", "patient", _spelt),
+    "patients in a different spelling": ("spelling", "patient", _spelt),
     "people on both sides": ("entities", "kunde_nr", _entities),
     "people with several rows": ("entities", "case", _shared),
     "rows that were copied": ("copies", "test", _copied),

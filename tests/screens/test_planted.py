@@ -50,7 +50,7 @@ def test_what_is_planted_is_told_with_a_requirement_that_loads(of: Plan, story: 
         again = screened(asked, rows).suspicions
         decided = story not in (
             "rows that were copied with noise",
-            "patients in another spelling",
+            "patients in a different spelling",
             "long inputs",
             "memory that grows",
             "answers of the row before",

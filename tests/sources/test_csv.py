@@ -68,7 +68,7 @@ def test_encodings_delimiters_and_compression(tmp_path: Path) -> None:
         {"a": 1, "b": "\u00e9"}
     ]
     assert read(tmp_path, "\ufeffa\n1\n").column_names == ["a"]
-    with pytest.raises(InputError, match="there is no encoding 'utf-9'"):
+    with pytest.raises(InputError, match="there is no text encoding 'utf-9'"):
         read(tmp_path, "a\n1\n", encoding="utf-9")
     with pytest.raises(InputError, match="can't be read as csv"):
         read(tmp_path, b"a\n\xe9\n", encoding="ascii")

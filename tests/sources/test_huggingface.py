@@ -94,7 +94,7 @@ def test_data_files(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("a\n1\n2\n")
     for name in ("rows.jsonl", "rows.csv"):
         assert Huggingface(path=name).read(access)["a"].to_pylist() == [1, 2]
-    with pytest.raises(InputError, match="name files of one kind"):
+    with pytest.raises(InputError, match="give files of one kind"):
         Huggingface(path=".").read(access)
 
 
@@ -126,7 +126,7 @@ def test_damaged_folders(saved: Path) -> None:
         with pytest.raises(InputError, match="can't be read as"):
             act(access)
     data.unlink()
-    with pytest.raises(InputError, match="is not whole"):
+    with pytest.raises(InputError, match="is incomplete"):
         Huggingface(path="one").read(access)
 
 

@@ -58,10 +58,10 @@ def test_metadata_is_joined_by_file_name(tmp_path: Path) -> None:
     ("rows", "words"),
     [
         ("file_name,a\n0.png,1\n", "1 images have no row in metadata 'meta.csv', such as '1.png'"),
-        ("file_name,a\n0.png,1\n1.png,2\n9.png,3\n", "names 1 images that aren't there: '9.png'"),
+        ("file_name,a\n0.png,1\n1.png,2\n9.png,3\n", "names 1 images that don't exist: '9.png'"),
         ("file_name,a\n0.png,1\n0.png,2\n1.png,3\n", "two rows for '0.png'"),
         ("name,a\n0.png,1\n", "no column 'file_name' (choices: name, a)"),
-        ("file_name,image\n0.png,1\n1.png,1\n", "a column 'image', which images have"),
+        ("file_name,image\n0.png,1\n1.png,1\n", "a column 'image', a name that images already use"),
         ("file_name,a\n0.png\n", "can't be read as csv"),
     ],
 )
@@ -117,7 +117,9 @@ def test_unreadable_images_are_named(tmp_path: Path, kind: str, keep: float) -> 
     bad = tmp_path / "set" / f"b.{kind}"
     data = bad.read_bytes()
     bad.write_bytes(data[: int(keep if keep in (0, 20) else len(data) * keep)])
-    with pytest.raises(InputError, match=f"image 'set/b.{kind}' can't be read: it is truncated, damaged or no image"):
+    with pytest.raises(
+        InputError, match=f"image 'set/b.{kind}' can't be read: it is truncated, damaged or not an image"
+    ):
         Images(path="set").read(Access(tmp_path))
 
 

@@ -22,9 +22,9 @@ def dataset(folder: Path, text: str) -> Jsonl:
         ('{"a": 1}\n{"a": }\n', "line 2 is broken (Expecting value)"),
         ('{"a": 1}\n\n{"a": 2\n', "line 3 is broken"),
         ('{"a": 1}\n{"a": 2}\n{"a": "x"}\n', "line 3 has text in 'a' where line 1 has a number"),
-        ('[{"a": 1}]', "line 1 is a list, not an object: write one object a line"),
+        ('[{"a": 1}]', "line 1 is a list, not an object: write one object per line"),
         ('{"a": 1}\n5\n', "line 2 is a number, not an object"),
-        ('{"a": 1, "a": 2}\n', "line 1 is broken (the key 'a' stands twice)"),
+        ('{"a": 1, "a": 2}\n', "line 1 is broken (the key 'a' occurs twice)"),
         ("a,b\n1,2\n", "line 1 is broken"),
     ],
 )

@@ -50,12 +50,12 @@ def test_axes_become_lists_and_tensors(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"y": np.array([1, "a", None], object)}, "array 'y' of 'd.npz' holds Python objects, which only a pickle can"),
-        ({"x": np.zeros(3), "y": np.zeros(2)}, "different numbers of rows: x 3, y 2; name those that belong together"),
+        ({"y": np.array([1, "a", None], object)}, "array 'y' of 'd.npz' holds Python objects, which only pickle can"),
+        ({"x": np.zeros(3), "y": np.zeros(2)}, "different numbers of rows: x 3, y 2; list those that belong together"),
         ({"n": np.array(3)}, "array 'n' of 'd.npz' is a single value and has no rows"),
         ({"c": np.zeros(2, complex)}, "array 'c' of 'd.npz' has dtype complex128"),
-        ({"r": np.zeros(2, [("a", int)])}, "neither number, text nor time"),
-        ({"e": np.zeros((2, 0))}, "which hold nothing"),
+        ({"r": np.zeros(2, [("a", int)])}, "neither a number, nor text, nor a time"),
+        ({"e": np.zeros((2, 0))}, "which are empty"),
         ({}, "holds no array"),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_name_that_its_kind_does_not_read_is_said(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"\x89HDF\r\n", "is an HDF5 file, as Keras writes; export it to ONNX"),
         (b"PAR1", "is a parquet file; the model comes first"),
-        (b"a,b\n1,2\n", "is no model that is known; evalspec reads ONNX"),
+        (b"a,b\n1,2\n", "is not a model in a known format; evalspec reads ONNX"),
     ],
 )
 def test_what_is_no_model_says_what_it_is(tmp_path: Path, content: bytes, said: str) -> None:
@@ -78,7 +78,7 @@ def test_a_folder_of_transformers_that_does_not_write_says_what_it_holds(tmp_pat
     (tmp_path / "model.safetensors").write_bytes(b"")
     told = {"architectures": ["GPT2ForSequenceClassification"]}
     (tmp_path / "config.json").write_text(json.dumps(told))
-    with pytest.raises(InputError, match=r"holds a GPT2ForSequenceClassification, .*; ask it in a function of Python"):
+    with pytest.raises(InputError, match=r"holds a GPT2ForSequenceClassification, .*; call it from a Python function"):
         kind(tmp_path)
 
 

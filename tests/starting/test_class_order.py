@@ -28,11 +28,11 @@ def test_the_order_of_the_alphabet_stands_unless_the_rows_clearly_say_another() 
     assert in_order(None, rows(("a", "b")), 2, alike).classes == ("a", "b")
     order = in_order(None, rows(("a", "b")), 2, other)
     assert order.classes == ("b", "a")
-    assert "in which 89 % of the first rows agree (in that of the alphabet 11 %)" in order.note
+    assert "in which 89 % of the first rows agree (in alphabetical order 11 %)" in order.note
 
 
 def test_labels_that_fit_no_output_are_refused() -> None:
-    with pytest.raises(InputError, match="none of the model's classes"):
+    with pytest.raises(InputError, match="not the model's classes"):
         in_order(["a", "b"], rows(("x", "y", "z")), 2, None)
     with pytest.raises(InputError, match="gives 3 classes, and the first rows hold 2 labels"):
         in_order(None, rows(("x", "y")), 3, None)

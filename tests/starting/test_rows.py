@@ -36,7 +36,7 @@ def test_rows_are_known_by_their_content(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"[1, 2]", "one JSON list; write it as jsonl"),
-        (b"\0\1\2", "no dataset that is known"),
+        (b"\0\1\2", "not a dataset in a known format"),
         (b"PK\5\6" + bytes(18), "zip"),
     ],
 )

@@ -44,12 +44,12 @@ def test_what_says_nothing_is_left_out_with_its_reason() -> None:
     ask = Ask("x >=", blocking=True, otherwise="90 %")
     assert (
         measured(ask, test_of(">=", 0.2, 0.004)).left_out
-        == "with 228 rows the lower bound is 0.4 %, which says nothing"
+        == "with 228 rows the lower bound is 0.4 %, which is uninformative"
     )
     assert measured(ask, test_of(">=", None, None, missing="no rows of it")).left_out == "no rows of it"
-    assert measured(ask, test_of(">=", 0.9, None)).left_out == "no bound can be told from 228 rows"
+    assert measured(ask, test_of(">=", 0.9, None)).left_out == "there is no bound for 228 rows"
     told = measured(ask, test_of(">=", 0.99, 0.6)).comment
-    assert told == "measured 99.0 % on 228 rows, lower bound 60.0 % (few rows: the bound is far off): yours to decide"
+    assert told == "measured 99.0 % on 228 rows, lower bound 60.0 % (few rows: the bound is wide): yours to decide"
 
 
 def test_the_comment_never_contradicts_the_threshold() -> None:

@@ -399,7 +399,7 @@ OF_TABLES: dict[str, tuple[Plant, tuple[str, ...]]] = {
     "a group that was lost": (_lost, ("marriage", "election", "digits")),
     "a group whose confidence is wrong": (_sure, ("marriage", "election", "digits")),
     "traffic that is the test set": (_same, ("election", "digits", "tumours")),
-    "customers in another spelling": (_spelt, ("marriage", "digits")),
+    "customers in a different spelling": (_spelt, ("marriage", "digits")),
     "answers to nine tenths of the rows": (_cut, ("marriage", "tumours")),
     "wrong labels in one class": (_noisy, ("election", "digits")),
 }

@@ -230,7 +230,7 @@ def test_a_habit_that_all_orders_together_hide(serve: Callable[..., Playing], tm
 @pytest.mark.parametrize(
     ("choose", "status", "words"),
     [
-        (None, "ERROR", "the server tells no probabilities of tokens (`logprobs`)"),
+        (None, "ERROR", "the server reports no token probabilities (`logprobs`)"),
         (short, "ERROR", "likeliest first tokens hold no D, so this option has no probability"),
         (equal, "INVALID", "the same probability in 100 % of rows: nothing was scored"),
         (honest, "PASS", ""),
@@ -253,10 +253,13 @@ def test_l23_options_that_nobody_scored(
     [
         (
             {"options": {"column": "choces"}},
-            "the options are shown with letters, and `prompt` has no place for 'choces'",
+            "the options are shown with letters, but `prompt` has no place for 'choces'",
         ),
         ({"options": {"column": "choices", "score": "sum"}}, "`score: sum` needs the likelihood of a text"),
-        ({"options": {"column": "choices", "show": "none"}}, "`show: none`, and `prompt` has a place for 'choices'"),
+        (
+            {"options": {"column": "choices", "show": "none"}},
+            ("`show: none` is set, but `prompt` has a place for 'choices'"),
+        ),
         ({"answer": {"after": "#", "as": "letter"}}, "a model with `options` writes none"),
         ({"prompt": {"user": "{questoin}\n{choices}"}}, "exam has no column 'questoin'"),
     ],
@@ -278,7 +281,7 @@ def test_what_can_not_be_chosen_from_is_said_before_the_run(
         ([["x", "y"]] * (ROWS - 1) + [["x"]], 1, ["A"] * ROWS, "lists of several lengths"),
         ([["x", "y"]] * ROWS, 3, ["A"] * ROWS, "`orders: 3` asks for more rotations than the 2 options"),
         ([["x"]] * ROWS, 1, ["A"] * ROWS, "has 1 options; 2 to 26"),
-        ([["x", "y"]] * ROWS, 1, ["x", "z"] * (ROWS // 2), "names none of its options"),
+        ([["x", "y"]] * ROWS, 1, ["x", "z"] * (ROWS // 2), "is not one of its options"),
     ],
 )
 def test_rows_that_can_not_be_chosen_from_are_said(

@@ -96,7 +96,7 @@ STORIES = (
         "L24: a judge who likes long answers",
         red={"l24_judged/judged_pass": "FAIL"},
         shows={"l24_judged": ("By length of the answer", "people less judge (the rectifier)")},
-        page=("nobody has looked at an answer",),
+        page=("no answer was audited: the share is the judge's, and its error",),
     ),
     Story(
         "L25: a judge who says nothing of hard rows",

@@ -148,7 +148,7 @@ def test_l19_perplexities_of_two_tokenizers_are_refused_and_bits_by_byte_are_not
     assert command("validate", str(spec)).exit_code == 0
     refused = command("validate", str(by_token))
     assert refused.exit_code == 2
-    assert "have other tokenizers" in refused.output and "require bits_per_byte" in refused.output
+    assert "have different tokenizers" in refused.output and "require bits_per_byte" in refused.output
 
 
 @pytest.mark.parametrize("colour", COLOURS)

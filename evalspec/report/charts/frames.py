@@ -18,7 +18,7 @@ TOTAL, HEIGHT = 430.0, 190.0
 SQUARE = 250.0
 """Both sides of a frame with a diagonal."""
 NARROWEST = 160.0
-"""Width that is left to the frame, whatever stands beside it."""
+"""Width that is left to the frame, whatever is next to it."""
 FONT = 12
 DIGIT = 7.4
 """The most that a character of a number takes in width, in pixels at this size of type."""

@@ -41,16 +41,16 @@ def read_inspect(path: Path, shown: str, *, scorer: str | None, scored: bool) ->
     """
     log = _archive(path, shown) if path.suffix.lower() == ".eval" else json_of(read_text(path, shown), repr(shown))
     if not isinstance(log, Mapping) or not isinstance(log.get("eval"), Mapping):
-        raise InputError(f"{shown!r} is no log of Inspect: it has no `eval`")
+        raise InputError(f"{shown!r} is not a log of Inspect: it has no `eval`")
     samples = records_of(log.get("samples"), shown)
     for sample in samples:
         for name in ("id", "epoch", "target", "output"):
             if name not in sample:
-                raise InputError(f"{shown!r} has a sample without {name!r}, so it is no log of Inspect")
+                raise InputError(f"{shown!r} has a sample without {name!r}, so it is not a log of Inspect")
     epochs = len({str(sample["epoch"]) for sample in samples})
     if epochs > 1:
         raise InputError(
-            f"{shown!r} has {epochs} epochs, so several answers to each question",
+            f"{shown!r} has {epochs} epochs, so there are several answers to each question",
             remedy="log one epoch (`--epochs 1`)",
         )
     void = sum(sample.get("invalidation") is not None for sample in samples)
@@ -92,11 +92,11 @@ def _read_by(samples: list[Mapping[str, Any]], missing: list[bool], shown: str, 
     """Answers that a scorer read in the texts; the empty text where it found none."""
     scores = [sample.get("scores") or {} for sample in samples]
     if not all(isinstance(one, Mapping) for one in scores):
-        raise InputError(f"{shown!r} has a sample whose scores are no scores by scorer")
+        raise InputError(f"{shown!r} has a sample whose scores are not listed by scorer")
     scorers = tuple(dict.fromkeys(str(name) for one in scores for name in one))
     if scorer is None and len(scorers) != 1:
         raise InputError(
-            f"{shown!r} has {plural(len(scorers), 'scorer')}, and which of them read `answer` is not said",
+            f"{shown!r} has {plural(len(scorers), 'scorer')}, and the spec does not say which of them read `answer`",
             choices=scorers,
             remedy="add `scorer:` to the model, or judge `text`",
         )
@@ -118,7 +118,7 @@ def _archive(path: Path, shown: str) -> dict[str, Any]:
             # A log that was not finished has no header, but what was written when it began.
             start = members.get("header.json") or members.get("_journal/start.json")
             if start is None:
-                raise InputError(f"{shown!r} is no log of Inspect: it has no header.json")
+                raise InputError(f"{shown!r} is not a log of Inspect: it has no header.json")
             log = json_of(_member(file, start), f"{start.filename} in {shown!r}")
             if not isinstance(log, Mapping):
                 raise InputError(f"{start.filename} in {shown!r} holds no header")
@@ -146,7 +146,7 @@ def _member(file: Any, info: zipfile.ZipInfo) -> bytes:
     file.seek(info.header_offset)
     header = file.read(LOCAL_HEADER)
     if len(header) < LOCAL_HEADER or header[:4] != b"PK\x03\x04":
-        raise zipfile.BadZipFile(f"{info.filename} is not where the directory says")
+        raise zipfile.BadZipFile(f"{info.filename} is not where the archive's directory says")
     name, extra = struct.unpack_from("<HH", header, 26)
     file.seek(info.header_offset + LOCAL_HEADER + name + extra)
     packed = file.read(info.compress_size)
@@ -160,5 +160,5 @@ def _member(file: Any, info: zipfile.ZipInfo) -> bytes:
     else:
         raise zipfile.BadZipFile(f"{info.filename} is compressed by method {info.compress_type}")
     if zlib.crc32(content) != info.CRC:
-        raise zipfile.BadZipFile(f"{info.filename} is not what was written")
+        raise zipfile.BadZipFile(f"{info.filename} does not match its checksum")
     return content

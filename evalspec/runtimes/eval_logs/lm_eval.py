@@ -50,15 +50,15 @@ def _of_filter(samples: Sequence[Mapping[str, Any]], shown: str, wanted: str | N
         for name in ("filter", "filtered_resps", "resps", "arguments"):
             if name not in sample:
                 raise InputError(
-                    f"{shown!r} has a line without {name!r}, so it is no file of lm-eval's samples",
+                    f"{shown!r} has a line without {name!r}, so it is not a file of lm-eval's samples",
                     remedy="`--log_samples` writes samples_<task>_<date>.jsonl",
                 )
     filters = tuple(dict.fromkeys(str(sample["filter"]) for sample in samples))
     if wanted is None and len(filters) > 1:
         raise InputError(
-            f"{shown!r} has answers of {len(filters)} filters, and which of them counts is not said",
+            f"{shown!r} has answers of {len(filters)} filters, and the spec does not say which of them counts",
             choices=filters,
-            remedy="add `filter:` to the model, as it was decided before the results were seen",
+            remedy="add `filter:` to the model, the one chosen before the results were seen",
         )
     if wanted is not None and wanted not in filters:
         raise InputError(f"{shown!r} has no answers of the filter {wanted!r}", choices=filters)
@@ -73,8 +73,8 @@ def _responses(sample: Mapping[str, Any], shown: str) -> list[Any]:
     most = max(len(one) if isinstance(one, list) else 1 for one in made)
     if most > 1:
         raise InputError(
-            f"{shown!r} has {most} responses to one request (`repeats`), of which the filter leaves what it likes",
-            remedy="log one response to each question",
+            f"{shown!r} has {most} responses to one request (`repeats`), and the filter chooses among them",
+            remedy="log one response per question",
         )
     return left
 
@@ -83,7 +83,7 @@ def _text(sample: Mapping[str, Any], responses: Sequence[str], shown: str) -> st
     """The text that was generated; the arguments of a generation are the prompt and its settings."""
     first = sample["arguments"].get("gen_args_0") if isinstance(sample["arguments"], Mapping) else None
     if len(responses) != 1 or not isinstance(first, Mapping) or not isinstance(first.get("arg_1"), Mapping):
-        raise InputError(f"{shown!r} is of a task that neither generates one text nor chooses one option")
+        raise InputError(f"{shown!r} belongs to a task that neither generates a text nor chooses an option")
     return responses[0]
 
 
@@ -94,7 +94,7 @@ def _options(sample: Mapping[str, Any], shown: str) -> list[str]:
         isinstance(one, Mapping) for one in arguments.values()
     ) else []  # fmt: skip
     if not values or not all(isinstance(one, str) for one in values):
-        raise InputError(f"{shown!r} has log-likelihoods, and a sample without the texts that they are of")
+        raise InputError(f"{shown!r} has log-likelihoods, but a sample without the texts that they belong to")
     metrics = sample.get("metrics")
     if isinstance(metrics, list) and UNCONDITIONAL in metrics:
         values = values[: len(values) // 2]
@@ -104,11 +104,11 @@ def _options(sample: Mapping[str, Any], shown: str) -> list[str]:
 def _scores(responses: Sequence[Any], options: int, shown: str) -> list[float]:
     """Log-likelihood of each option."""
     if options < 2:
-        raise InputError(f"{shown!r} has one log-likelihood for each question, so nothing was chosen")
+        raise InputError(f"{shown!r} has one log-likelihood per question, so nothing was chosen")
     try:
         scores = [float(one[0]) for one in responses[:options]]
     except (TypeError, ValueError, LookupError) as error:
-        raise InputError(f"{shown!r} has a response that is no log-likelihood: {str(error)[:80]}") from error
+        raise InputError(f"{shown!r} has a response that is not a log-likelihood: {str(error)[:80]}") from error
     if len(scores) < options:
         raise InputError(f"{shown!r} has a sample with {options} options and {len(scores)} log-likelihoods")
     return scores
@@ -131,7 +131,7 @@ def _shares(
         raise InputError(f"{shown!r} has a question whose options have no finite log-likelihood")
     if all(len(set(one)) == 1 for one in scores):
         raise InputError(
-            f"{shown!r} has the same log-likelihood for every option of each question, so none was computed"
+            f"{shown!r} has the same log-likelihood for every option of each question, so they were not computed"
         )
     shares = np.exp(logs - top)
     listed: list[list[float]] = (shares / shares.sum(axis=1, keepdims=True)).tolist()

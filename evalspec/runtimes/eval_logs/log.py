@@ -89,7 +89,7 @@ def read_text(path: Path, shown: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{shown!r} is no UTF-8: {error.reason} at byte {error.start:,}") from error
+        raise InputError(f"{shown!r} is not UTF-8: {error.reason} at byte {error.start:,}") from error
     except (OSError, MemoryError) as error:
         raise InputError(f"{shown!r} can't be read: {getattr(error, 'strerror', None) or 'no memory'}") from error
 
@@ -124,10 +124,10 @@ def check_same(
     if differ:
         shown, path, column = names
         raise InputError(
-            f"{path!r} in {shown!r} is not {column!r} of the dataset in {differ:,} of {plural(len(same), 'row')}: "
-            "they are joined wrongly, or are not the same rows",
-            remedy="name the field that is the dataset's key (`key_from:`), or a field and a column that hold the same "
-            "(`agrees: {doc.question: question}`)",
+            f"{path!r} in {shown!r} is not {column!r} of the dataset in {differ:,} of {plural(len(same), 'row')}: they "
+            "are joined incorrectly, or are different rows",
+            remedy="give the field that holds the dataset's key (`key_from:`), or a field and a column with the same "
+            "values (`agrees: {doc.question: question}`)",
         )
 
 

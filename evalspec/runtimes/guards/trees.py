@@ -40,7 +40,7 @@ def check_trees(estimator: Any) -> str | None:
     except _BadTree as error:
         return str(error)
     except (pickle.PicklingError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        return f"its parts can't be looked through ({type(error).__name__})"
+        return f"its parts can't be inspected ({type(error).__name__})"
     return None
 
 
@@ -68,7 +68,7 @@ class _Visit(pickle.Pickler):
         kind = type(obj)
         if (kind.__module__, kind.__name__) in (_TREE, _PREDICTOR):
             if self.width is None:
-                raise _BadTree("a tree stands where none is expected")
+                raise _BadTree("there is a tree where none is expected")
             (_check_tree if kind.__name__ == "Tree" else _check_predictor)(obj, self.width)
             return "checked"
         if kind is np.ndarray and obj.dtype != object:
@@ -119,7 +119,7 @@ def _check_nodes(
         if ((children <= parents) | (children >= len(inner))).any():
             raise _BadTree("a tree's nodes point outside it or back")
     if ((feature[parents] < 0) | (feature[parents] >= width)).any():
-        raise _BadTree(f"a tree reads a column that is none of the {width}")
+        raise _BadTree(f"a tree reads a column outside the {width}")
 
 
 def _check_stages(holder: Any, width: int) -> None:
@@ -130,6 +130,6 @@ def _check_stages(holder: Any, width: int) -> None:
     try:
         sums = holder._raw_predict_init(np.zeros((1, width), dtype=np.float32))
     except (ValueError, TypeError, AttributeError, IndexError) as error:
-        raise _BadTree(f"its first sums can't be made ({type(error).__name__})") from error
+        raise _BadTree(f"its initial sums can't be computed ({type(error).__name__})") from error
     if sums.ndim != holder.estimators_.ndim or sums.shape[1] != holder.estimators_.shape[1]:
-        raise _BadTree("a stage has more or fewer trees than sums")
+        raise _BadTree("a stage has a different number of trees than sums")

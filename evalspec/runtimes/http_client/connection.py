@@ -75,7 +75,7 @@ class ResponseReader:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            raise HttpError(NOT_UNDERSTOOD, f"the server's answer is no HTTP: {error}") from error
+            raise HttpError(NOT_UNDERSTOOD, f"the server's answer is not HTTP: {error}") from error
         return self.complete
 
     def ended(self) -> bool:
@@ -173,7 +173,7 @@ class Connection:
             return self._answer(link, reader, deadline)
         except TimeoutError as error:
             self.close()
-            raise HttpError(TIMED_OUT, f"{self.address} gave no whole answer within {timeout_s:g} s") from error
+            raise HttpError(TIMED_OUT, f"{self.address} gave no complete answer within {timeout_s:g} s") from error
         except OSError as error:
             self.keeping.closed(self._answered_ns)
             self.close()
@@ -200,7 +200,7 @@ class Connection:
             if count == 0 and not reader.ended():
                 if not reader.headers:
                     self.keeping.closed(self._answered_ns)
-                raise HttpError(BROKE, f"{self.address} closed the connection before its answer was whole")
+                raise HttpError(BROKE, f"{self.address} closed the connection before its answer was complete")
             if count == 0 or reader.feed(self._room[:count], now_ns()):
                 reply = reader.take()
                 self._answered_ns = now_ns()
@@ -277,8 +277,8 @@ def _untrusted(address: Address, error: OSError) -> HttpError:
     if isinstance(error, ssl.SSLCertVerificationError):
         return HttpError(
             NOT_CONNECTED, f"the certificate of {address} is not trusted: {error.verify_message.rstrip('.')}",
-            remedy="if its authority is your own, name the file with its certificate in `ca:`",
+            remedy="if it is your own authority, give the file with its certificate in `ca:`",
         )  # fmt: skip
     reason = getattr(error, "reason", None)
     said = reason.replace("_", " ").lower() if isinstance(reason, str) else error.strerror or str(error)
-    return HttpError(NOT_CONNECTED, f"no https is spoken with {address}: {said or type(error).__name__}")
+    return HttpError(NOT_CONNECTED, f"https does not work with {address}: {said or type(error).__name__}")

@@ -57,7 +57,7 @@ def fill(template: Any, arrays: Mapping[str, NDArray[Any]], *, per_row: bool = F
 
     if not all(np.isfinite(array).all() for array in arrays.values() if array.dtype.kind == "f"):
         raise HttpError(
-            NOT_UNDERSTOOD, "an input holds a number that is not finite, which JSON has not",
+            NOT_UNDERSTOOD, "an input holds a number that is not finite, which JSON can't express",
             remedy="fill the gaps with a stage of `preprocess`",
         )  # fmt: skip
     values = {name: array.tolist() for name, array in arrays.items()}
@@ -99,7 +99,7 @@ def _steps(path: str) -> list[str | int]:
         match = STEP.match(text, place)
         if match is None:
             raise InputError(
-                f"{path!r} is no path to an answer", remedy="write such as predictions, outputs[0].data, $[*].score"
+                f"{path!r} is not a path to an answer", remedy="write such as predictions, outputs[0].data, $[*].score"
             )
         key, index = match.groups()
         steps.append(key if key is not None else "*" if index == "*" else int(index))
@@ -139,7 +139,7 @@ def read(reply: Reply, paths: Mapping[str, str], rows: int, *, per_row: bool = F
         if array.ndim == 0 or len(array) != rows:
             raise HttpError(OTHER_SHAPE, f"there are not {rows} answers at {path!r}")
         if array.dtype.kind not in "biufU":
-            raise HttpError(NOT_UNDERSTOOD, f"what stands at {path!r} in the answer is neither numbers nor text")
+            raise HttpError(NOT_UNDERSTOOD, f"the value at {path!r} in the answer is neither numbers nor text")
         arrays[name] = array.astype(object) if array.dtype.kind == "U" else array
     return arrays
 
@@ -149,7 +149,7 @@ def _listed(value: Any, path: str, rows: int) -> NDArray[Any]:
     import numpy as np
 
     if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
-        raise HttpError(OTHER_SHAPE, f"what stands at {path!r} in the answer has rows of several lengths")
+        raise HttpError(OTHER_SHAPE, f"the value at {path!r} in the answer has rows of several lengths")
     if len(value) != rows:
         raise HttpError(OTHER_SHAPE, f"there are not {rows} answers at {path!r}")
     found = np.empty(rows, dtype=object)
@@ -162,7 +162,7 @@ def _at(value: Any, steps: list[str | int], path: str) -> Any:
     for index, step in enumerate(steps):
         if step == "*":
             if not isinstance(value, list):
-                raise HttpError(NOT_UNDERSTOOD, f"the answer has no list where {path!r} says so")
+                raise HttpError(NOT_UNDERSTOOD, f"the answer has no list where {path!r} expects one")
             return [_at(one, steps[index + 1 :], path) for one in value]
         try:
             value = value[step]

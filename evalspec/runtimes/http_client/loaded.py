@@ -257,8 +257,8 @@ class LoadedHttp(Loaded):
 
         if self._by_texts:
             raise NotRunError(
-                "options are scored by their texts, a request for each, so no single query can be timed: take "
-                "`score: letter` for what is timed"
+                "options are scored by their texts, with one request each, so a single query can't be timed: use "
+                "`score: letter` for timing"
             )
         return RemoteRows(served, dict(arrays), self)
 
@@ -381,7 +381,7 @@ def _text(name: str, array: NDArray[Any]) -> str:
     """
     value = array.reshape(-1)[0]
     if value is None or value != value:
-        raise HttpError(NOT_UNDERSTOOD, f"a row has no {name!r}, which the prompt has a place for")
+        raise HttpError(NOT_UNDERSTOOD, f"a row has no {name!r}, for which the prompt has a place")
     return str(value)
 
 

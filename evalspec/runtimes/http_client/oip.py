@@ -82,7 +82,9 @@ def decode(reply: Reply) -> dict[str, NDArray[Any]]:
     found = parse_json(body)
     outputs = found.get("outputs") if isinstance(found, dict) else None
     if not isinstance(outputs, list) or not outputs:
-        raise HttpError(NOT_UNDERSTOOD, "the answer has no `outputs`, so it is none of the Open Inference Protocol")
+        raise HttpError(
+            NOT_UNDERSTOOD, "the answer has no `outputs`, so it does not follow the Open Inference Protocol"
+        )
     arrays = {}
     for output in outputs:
         name, array, used = _tensor(output, rest)
@@ -116,14 +118,14 @@ def _asked(outputs: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, A
 def _described(name: str, array: NDArray[Any]) -> dict[str, Any]:
     kind = "BYTES" if array.dtype.kind in "OUT" else TYPES.get(array.dtype.name)
     if kind is None:
-        raise HttpError(NOT_UNDERSTOOD, f"the input {name!r} is of {array.dtype}, which the protocol has not")
+        raise HttpError(NOT_UNDERSTOOD, f"the input {name!r} is of {array.dtype}, which the protocol does not have")
     return {"name": name, "shape": list(array.shape), "datatype": kind}
 
 
 def _flat(name: str, array: NDArray[Any]) -> list[Any]:
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise HttpError(
-            NOT_UNDERSTOOD, f"the input {name!r} holds a number that is not finite, which JSON has not",
+            NOT_UNDERSTOOD, f"the input {name!r} holds a number that is not finite, which JSON can't express",
             remedy="fill the gaps with a stage of `preprocess`, or send tensors as bytes (binary: true)",
         )  # fmt: skip
     flat: list[Any] = array.reshape(-1).tolist()
@@ -151,10 +153,10 @@ def _tensor(output: Any, rest: bytes) -> tuple[str, NDArray[Any], int]:
     elif isinstance(size, int) and 0 <= size <= len(rest):
         flat = _from_bytes(name, rest[:size], kind)
     else:
-        raise HttpError(NOT_UNDERSTOOD, f"the bytes of the output {name!r} are not all there")
+        raise HttpError(NOT_UNDERSTOOD, f"the bytes of the output {name!r} are incomplete")
     assert isinstance(shape, list)
     if flat.size != int(np.prod(shape, dtype=np.int64)):
-        raise HttpError(OTHER_SHAPE, f"the output {name!r} has {flat.size} numbers and says that its shape is {shape}")
+        raise HttpError(OTHER_SHAPE, f"the output {name!r} has {flat.size} numbers, but its shape is {shape}")
     return name, flat.reshape(shape), size or 0
 
 
@@ -179,10 +181,10 @@ def _from_bytes(name: str, data: bytes, kind: Any) -> NDArray[Any]:
     if kind == "BYTES":
         return np.array(_texts(name, data), dtype=object)
     if not isinstance(kind, str) or kind not in NUMPY:
-        raise HttpError(NOT_UNDERSTOOD, f"the output {name!r} is of {kind!r}, which is not read")
+        raise HttpError(NOT_UNDERSTOOD, f"the output {name!r} is of {kind!r}, which is not supported")
     dtype = np.dtype(NUMPY[kind]).newbyteorder("<")
     if len(data) % dtype.itemsize:
-        raise HttpError(OTHER_SHAPE, f"the output {name!r} has {len(data)} bytes, which are no {kind}s")
+        raise HttpError(OTHER_SHAPE, f"the output {name!r} has {len(data)} bytes, which are not {kind}s")
     return np.frombuffer(data, dtype=dtype).astype(NUMPY[kind])
 
 
@@ -191,7 +193,7 @@ def _texts(name: str, data: bytes) -> list[str]:
     while place < len(data):
         end = place + 4 + int.from_bytes(data[place : place + 4], "little")
         if end > len(data):
-            raise HttpError(NOT_UNDERSTOOD, f"the texts of the output {name!r} are not all there")
+            raise HttpError(NOT_UNDERSTOOD, f"the texts of the output {name!r} are incomplete")
         texts.append(data[place + 4 : end].decode(errors="replace"))
         place = end
     return texts

@@ -56,8 +56,8 @@ def _counter(counter: Mapping[str, Any]) -> tuple[int, int]:
 
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     number = int(value)
     if number < 0:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return number

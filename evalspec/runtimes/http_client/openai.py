@@ -28,7 +28,7 @@ PATHS: Mapping[Api, str] = {"chat": "/chat/completions", "completions": "/comple
 MODELS = "/models"
 DONE = b"[DONE]"
 EVENT_STREAM = b"text/event-stream"
-WHERE_IT_BEGINS = "`url:` is where /chat/completions begins, mostly http://HOST:PORT/v1"
+WHERE_IT_BEGINS = "`url:` is where /chat/completions begins, usually http://HOST:PORT/v1"
 REASONING = ("reasoning_content", "reasoning")
 """Names under which servers send what a model thinks before it answers."""
 TEXT, THOUGHT, TOOL_CALL = range(len(PIECES))
@@ -82,7 +82,7 @@ def first_tokens(reply: Reply, hidden: Redaction) -> dict[str, float]:
     for part in parts:
         event = parse_json(part)
         if not isinstance(event, dict):
-            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is no object")
+            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is not an object")
         refuse_error(event, hidden)
         choices = event.get("choices")
         for choice in choices if isinstance(choices, list) else ():
@@ -91,8 +91,9 @@ def first_tokens(reply: Reply, hidden: Redaction) -> dict[str, float]:
                 return tops
     raise HttpError(
         NOT_UNDERSTOOD,
-        "the server tells no probabilities of tokens (`logprobs`), and options are scored by them",
-        remedy="switch them on in the server, or read the letter out of a text: `answer: {as: letter}`, no `options`",
+        "the server reports no token probabilities (`logprobs`), and options are scored by them",
+        remedy="enable them in the server, or extract the letter from a text: `answer: {as: letter}`, without "
+        "`options`",
     )
 
 
@@ -179,7 +180,7 @@ class _Stream:
         """
         event = parse_json(data)
         if not isinstance(event, dict):
-            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is no object")
+            raise HttpError(NOT_UNDERSTOOD, "an event of the stream is not an object")
         refuse_error(event, self._hidden)
         if isinstance(usage := event.get("usage"), dict):
             self._usage = usage
@@ -201,7 +202,7 @@ class _Stream:
             HttpError: It is cut off, or empty.
         """
         if not self._finish or not self.done:
-            missing = "no reason for ending" if not self._finish else "no [DONE]"
+            missing = "no finish reason" if not self._finish else "no [DONE]"
             raise HttpError(CUT_OFF, f"the stream ends after {len(self._texts):,} pieces with {missing}")
         if not self._texts:
             raise HttpError(EMPTY, f"the stream ends ({self._finish}) without a piece of an answer")
@@ -235,9 +236,8 @@ def refuse_ended(answer: StreamedAnswer, tokens: int) -> None:
         made = f"{counted:,} tokens" if counted != NOT_COUNTED else f"{len(answer.piece_ns):,} pieces"
         raise HttpError(
             OTHER_SHAPE,
-            f"an answer of exactly {tokens:,} tokens was asked for, and one ended ({FINISHES[answer.finish]}) after "
-            f"{made}",
-            remedy="the server does not know `ignore_eos`: say `max_tokens` in the place of `tokens`",
+            f"answers must have exactly {tokens:,} tokens, but one ended ({FINISHES[answer.finish]}) after {made}",
+            remedy="the server does not know `ignore_eos`: use `max_tokens` instead of `tokens`",
         )
 
 
@@ -302,7 +302,7 @@ def _whole(reply: Reply, count: Callable[[str], int] | None, hidden: Redaction) 
     pieces = list(_pieces({"delta": message} if isinstance(message, dict) else choice))
     finish = choice.get("finish_reason")
     if not isinstance(finish, str) or not finish:
-        raise HttpError(CUT_OFF, "the answer has no reason for ending")
+        raise HttpError(CUT_OFF, "the answer has no finish reason")
     if not pieces:
         raise HttpError(EMPTY, f"the answer ends ({finish}) without a text")
     usage = value.get("usage") if isinstance(value, dict) else None

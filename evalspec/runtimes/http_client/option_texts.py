@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evalspec.pipeline.prompt import Prompt
     from evalspec.redaction import Redaction
 
-REMEDY = "take a server that does (vLLM), the model itself as `kind: transformers`, or `score: letter`"
+REMEDY = "use a server that does (vLLM), the model itself as `kind: transformers`, or `score: letter`"
 
 
 class EchoedPrompt:
@@ -37,7 +37,7 @@ class EchoedPrompt:
         hidden: Takes secrets out of what the server says.
 
     Raises:
-        HttpError: It is no completion, or tells less than was asked for.
+        HttpError: It is not a completion, or tells less than was asked for.
     """
 
     def __init__(self, reply: Reply, hidden: Redaction) -> None:
@@ -48,9 +48,9 @@ class EchoedPrompt:
         count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
         choices = answer.get("choices") if isinstance(answer, dict) else None
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise HttpError(NOT_UNDERSTOOD, "the answer is no completion")
+            raise HttpError(NOT_UNDERSTOOD, "the answer is not a completion")
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise HttpError(NOT_UNDERSTOOD, "the server does not tell how many tokens a prompt has (`usage`)")
+            raise HttpError(NOT_UNDERSTOOD, "the server does not report how many tokens a prompt has (`usage`)")
         logprobs = choices[0].get("logprobs")
         told = logprobs.get("token_logprobs") if isinstance(logprobs, dict) else None
         self.tokens = count
@@ -65,15 +65,15 @@ class EchoedPrompt:
         if len(self._logprobs) < self.tokens:
             raise HttpError(
                 NOT_UNDERSTOOD,
-                f"the server was sent {self.tokens:,} tokens with `echo` and `logprobs` and tells those of "
+                f"the server was sent {self.tokens:,} tokens with `echo` and `logprobs` but reported "
                 f"{len(self._logprobs):,}, so options have no likelihood",
                 remedy=REMEDY,
             )
         values = self._logprobs[begin : self.tokens]
         if not values:
-            raise HttpError(NOT_UNDERSTOOD, "an option adds no token to the prompt", remedy="give each option a text")
+            raise HttpError(NOT_UNDERSTOOD, "an option adds no token to the prompt", remedy="give every option a text")
         if not all(isinstance(one, int | float) and math.isfinite(one) and one <= 0.0 for one in values):
-            raise HttpError(NOT_UNDERSTOOD, "the server tells a token of an option no probability", remedy=REMEDY)
+            raise HttpError(NOT_UNDERSTOOD, "the server reports no probability for a token of an option", remedy=REMEDY)
         return math.fsum(values), len(values)
 
 

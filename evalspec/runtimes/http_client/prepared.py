@@ -79,11 +79,11 @@ class _Open:
 
 
 class Parted:
-    """Queries as their requests, one after the other, and what came of these as what came of the queries.
+    """Queries as their requests, one after the other, and the outcome of these as the outcome of the queries.
 
     Args:
         query_of: The k-th query, from 0; None: that was all.
-        took: Handed what came of each.
+        took: Handed the outcome of each.
     """
 
     def __init__(self, query_of: Callable[[int], Query | None], took: Callable[[QueryOutcome], None]) -> None:

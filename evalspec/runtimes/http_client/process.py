@@ -96,7 +96,7 @@ class ServerProcess:
         what = late if code is None else f"ended with code {code}"
         line = last_line(self.log)
         said = f"its last line: {line}" if line else f"its log {self.log.name} is empty"
-        raise InputError(f"the server that `start` names {what}; {said}")
+        raise InputError(f"the server from `start` {what}; {said}")
 
     def stop(self) -> None:
         """Ask it to end, then kill what is left of it and of all that it has started."""
@@ -159,8 +159,8 @@ def check_free(name: str, model: ServerFields) -> None:
     except HttpError:
         return
     raise InputError(
-        f"another server answers at {model.address}, where `start` of {name} is to start one",
-        remedy="stop it, or take `start` out of the spec to use it",
+        f"a different server already answers at {model.address}, where `start` of {name} should start one",
+        remedy="stop it, or remove `start` from the spec to use it",
     )
 
 

@@ -35,7 +35,9 @@ def check_ready(model: ServerFields, headers: Mapping[str, str], connection: Con
         InputError: It does not answer, or with another status than one of success.
     """
     path = model.health_path
-    remedy = "start it first, or say with `start:` how" if not model.start else "see its log in the folder of the run"
+    remedy = (
+        ("start it first, or add its command as `start:`") if not model.start else "see its log in the run's folder"
+    )
     try:
         if path is None:
             connection.open(ASK_S)

@@ -95,7 +95,7 @@ def _load(
 
 
 def _check_all(outcomes: dict[int, Outcome], due: int) -> None:
-    """Stop where the client does not say what came of each query.
+    """Stop where the client does not say the outcome of each query.
 
     Args:
         outcomes: By number of the query; later ones than were due are not sent, and known to be.
@@ -105,7 +105,7 @@ def _check_all(outcomes: dict[int, Outcome], due: int) -> None:
         InvalidError: Some are not there.
     """
     if len(outcomes) < due or set(outcomes) != set(range(len(outcomes))):
-        raise InvalidError(f"the client told of {len(outcomes):,} queries, and {due:,} were due")
+        raise InvalidError(f"the client reported {len(outcomes):,} queries, but {due:,} were due")
 
 
 def _ready(server: ServerProcess, headers: dict[str, str], within_s: float, killed_ns: int) -> float | None:

@@ -25,12 +25,14 @@ def remedy(reply: Reply, *, sent_key: bool, models: Collection[str]) -> str | No
     """
     if reply.status in (401, 403):
         if sent_key:
-            return "it refuses the key that it was sent: look at `api_key:`, or at the header"
-        return "name its key in `api_key: {env: NAME}`, and pass --env NAME"
+            return "it refuses the key: check `api_key:`, or the header"
+        return "set its key as `api_key: {env: NAME}`, and pass --env NAME"
     if reply.status == 429:
-        return "it was asked again after the time that it named; raise its limit, or measure when nobody else uses it"
+        return (
+            "it was asked again after the delay that it requested; raise its limit, or measure when nobody else uses it"
+        )
     if reply.status >= 500:
-        return "its own log says why; once it answers, `--resume` goes on with this run"
+        return "see the server's log for the reason; once it answers, continue this run with `--resume`"
     return _of_request(reply, models)
 
 
@@ -39,18 +41,21 @@ def _of_request(reply: Reply, models: Collection[str]) -> str | None:
     codes, message = _error(reply)
     if codes & set(TOO_LONG) or any(words in message for words in TOO_LONG_WORDS):
         return (
-            "a row's prompt and `max_tokens:` are longer than its context: take fewer tokens or examples, leave long "
-            "rows out with `where:` in the dataset, or start the server with a longer context"
+            "a row's prompt and `max_tokens:` are longer than its context: use fewer tokens or examples, exclude long "
+            "rows with `where:` in the dataset, or start the server with a longer context"
         )
     if reply.status == 404 or codes & set(UNKNOWN_MODEL):
         if models:
             return f"`url:` ends in /v1, and `model_name:` is one of: {', '.join(models)}"
         return WHERE_IT_BEGINS
     if "chat template" in message or "chat_template" in message:
-        return "start it with the model's chat template, or ask it without one: `api: completions`"
+        return "start it with the model's chat template, or do without one: `api: completions`"
     if "logprobs" in message:
-        return "have it tell enough of them (`--max-logprobs` of vLLM), or read the letter out of a text, no `options`"
-    return "its own words say which field it refuses; `generate:` and `prompt:` hold what is sent"
+        return (
+            "make it report enough of them (`--max-logprobs` of vLLM), or extract the letter from a text, without "
+            "`options`"
+        )
+    return "its message says which field it refuses; what is sent is in `generate:` and `prompt:`"
 
 
 def _error(reply: Reply) -> tuple[set[str], str]:

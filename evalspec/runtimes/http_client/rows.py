@@ -188,7 +188,7 @@ class RemoteRows(ServedRows):
         queries = self._all_queries(rows)
         if any(len(query.requests) != 1 for query in queries):
             takes = plural(self.loaded.fixed_batch or 1, "row")
-            raise NotRunError(f"the server takes {takes} a request; ask for as many a query")
+            raise NotRunError(f"the server takes {takes} per request; use that many per query")
         held = _Held(self, queries, sink, origin_ns)
         client = Client(
             self.loaded.model.address, schedule.connections, int(schedule.timeout_s * 1e9), self.loaded.trusted
@@ -307,7 +307,7 @@ class RemoteRows(ServedRows):
                     raise HttpError(NOT_FINITE, f"the output {name!r} holds a number that is not finite")
             pieces.append({name: array[:size] for name, array in outputs.items()})
             if pieces[0].keys() != pieces[-1].keys():
-                raise HttpError(OTHER_SHAPE, "the server's answers to the parts of a query have other outputs")
+                raise HttpError(OTHER_SHAPE, "the server's answers to the parts of a query have different outputs")
         if len(pieces) == 1:
             return pieces[0]
         return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}

@@ -44,7 +44,7 @@ class Durations:
 
     Args:
         ms: Name: its ``dur``, in ms; that of several entries of one name together.
-        unread: What is no entry, or no time, in words.
+        unread: What is not an entry, or no time, in words.
     """
 
     ms: dict[str, float] = field(default_factory=dict)
@@ -71,11 +71,11 @@ def durations(header: bytes, hidden: Redaction = NOTHING) -> Durations:
             continue
         said = _parameters(parameters).get("dur")
         if _TOKEN.fullmatch(name) is None or len(name) > SHOWN:
-            found.unread.append(f"{_short(entry, hidden)} (its name is no name, or over {SHOWN} letters)")
+            found.unread.append(f"{_short(entry, hidden)} (its name is not a name, or over {SHOWN} letters)")
         elif said is None:
             continue
         elif _NUMBER.fullmatch(said) is None or not math.isfinite(float(said)):
-            found.unread.append(f"{_short(entry, hidden)} (its dur is no time in ms)")
+            found.unread.append(f"{_short(entry, hidden)} (its dur is not a time in ms)")
         elif name not in found.ms and len(found.ms) == MOST_NAMES:
             found.unread.append(f"{_short(entry, hidden)} (more than {MOST_NAMES} names)")
         else:

@@ -72,15 +72,13 @@ def parse_url(url: str) -> Address:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise InputError(f"{url!r} is no URL: {error}") from error
+        raise InputError(f"{url!r} is not a URL: {error}") from error
     if parts.scheme not in PORTS or not host:
-        raise InputError(
-            f"{url!r} is no address that can be asked", remedy="write http://HOST:PORT or https://HOST:PORT"
-        )
+        raise InputError(f"{url!r} is not a usable address", remedy="write http://HOST:PORT or https://HOST:PORT")
     if parts.username is not None or parts.password is not None:
-        raise InputError("the URL holds a user or a password", remedy="name the secret in `headers`: {env: NAME}")
+        raise InputError("the URL holds a user or a password", remedy="refer to the secret in `headers`: {env: NAME}")
     if parts.fragment or not url.isascii() or any(letter <= " " for letter in url):
-        raise InputError(f"{url!r} has a fragment, a space or a letter that a URL has not", remedy="quote it")
+        raise InputError(f"{url!r} has a fragment, a space or a character that a URL can't have", remedy="quote it")
     query = f"?{parts.query}" if parts.query else ""
     return Address(host, port or PORTS[parts.scheme], parts.path.rstrip("/") + query, parts.scheme == "https")
 
@@ -93,7 +91,7 @@ def check_host(address: Address, access: Access) -> None:
     """
     if not is_loopback(address.host) and address.host not in access.hosts:
         raise InputError(
-            f"{address.host!r} is another machine", remedy=f"pass --allow-host {address.host} if it is meant"
+            f"{address.host!r} is a different machine", remedy=f"pass --allow-host {address.host} if this is intended"
         )
 
 
@@ -182,4 +180,4 @@ def parse_json(body: bytes) -> Any:
     try:
         return from_json(body)
     except ValueError as error:
-        raise HttpError(NOT_UNDERSTOOD, f"the answer is no JSON: {error}") from error
+        raise HttpError(NOT_UNDERSTOOD, f"the answer is not JSON: {error}") from error

@@ -79,9 +79,9 @@ def read_graph(path: Path, shown: str) -> Graph:
             # Closed when the last view of it is gone, which an error may hold on to.
             graph = _graph(Message(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))))
     except (OSError, ValueError) as error:
-        raise InputError(f"{shown!r} is no ONNX model, or a truncated one: {error}") from error
+        raise InputError(f"{shown!r} is not an ONNX model, or a truncated one: {error}") from error
     if not graph.operators:
-        raise InputError(f"{shown!r} is no ONNX model: it has no operators")
+        raise InputError(f"{shown!r} is not an ONNX model: it has no operators")
     return graph
 
 
@@ -124,7 +124,7 @@ def _walk(start: Message, node_field: int, operators: set[str], weights: list[_W
     while waiting:
         graph, field, depth = waiting.pop()
         if depth > DEEPEST:
-            raise ValueError(f"graphs within graphs more than {DEEPEST} deep")
+            raise ValueError(f"graphs nested more than {DEEPEST} levels deep")
         if field == GRAPH_NODE:
             weights += [_weights(tensor) for tensor in graph.messages(GRAPH_INITIALIZER)]
             sparse = graph.messages(GRAPH_SPARSE)
@@ -178,7 +178,7 @@ def weight_files(path: Path, shown: str, external: Iterable[str]) -> tuple[Path,
             raise InputError(f"{shown!r} keeps weights in {name!r}, outside its own folder")
         if not beside.is_file():
             raise InputError(
-                f"{shown!r} keeps weights in {name!r}, which is not there", remedy="put it beside the model"
+                f"{shown!r} keeps weights in {name!r}, which does not exist", remedy="put it next to the model"
             )
         files.append(beside)
     return tuple(files)

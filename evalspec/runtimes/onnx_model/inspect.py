@@ -90,5 +90,5 @@ def _profiled(
             raise InputError(f"onnxruntime can't run the batch: {first_line(error)}") from error
         profile = session.end_profiling()
         if not profile:
-            raise NotRunError("this onnxruntime writes no profile, so its operators can't be seen")
+            raise NotRunError("this onnxruntime writes no profile, so its operators can't be listed")
         return read_profile(Path(profile), places), list(outputs), run_us

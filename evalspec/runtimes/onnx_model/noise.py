@@ -47,7 +47,9 @@ def tensor_noise(quantized: Path, floats: Path, shown: str, batches: Sequence[Ba
     both = {name: match for name, match in create_activation_matching(ours, theirs).items() if match.get("float")}
     ratios = {name: error["xmodel_err"] for name, error in compute_activation_error(both).items()}
     if not ratios:
-        raise NotRunError(f"{quantized.name} and {shown} have no quantized tensor in common: are they one network?")
+        raise NotRunError(
+            f"{quantized.name} and {shown} have no quantized tensor in common: are they the same network?"
+        )
     decibels = np.nan_to_num(np.array(list(ratios.values()), dtype=np.float64), nan=LARGEST_DB, posinf=LARGEST_DB)
     return TensorNoise(tuple(ratios), np.minimum(decibels, LARGEST_DB))
 

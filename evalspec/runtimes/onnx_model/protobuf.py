@@ -102,7 +102,7 @@ class Message:
 
 def _bytes(value: int | memoryview) -> memoryview:
     if isinstance(value, int):
-        raise ValueError("a number stands where a text or a message should")
+        raise ValueError("there is a number where a text or a message should be")
     return value
 
 

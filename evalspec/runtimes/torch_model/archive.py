@@ -197,13 +197,13 @@ def _records(path: Path, shown: str) -> _Records:
         with zipfile.ZipFile(path) as archive:
             old = [name for name in OLD_FORMAT if name in archive.namelist()]
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise InputError(f"{shown!r} is no .pt2 archive, or a truncated one: {first_line(error)}") from error
+        raise InputError(f"{shown!r} is not a .pt2 archive, or a truncated one: {first_line(error)}") from error
     if old:
-        raise InputError(f"{shown!r} is in the format of torch 2.7 and before", remedy="save it again with torch 2.8+")
+        raise InputError(f"{shown!r} is in the format of torch 2.7 or older", remedy="save it again with torch 2.8+")
     try:
         return _Records(path)
     except RuntimeError as error:
-        raise InputError(f"{shown!r} is no .pt2 archive, or a truncated one: {first_line(error)}") from error
+        raise InputError(f"{shown!r} is not a .pt2 archive, or a truncated one: {first_line(error)}") from error
 
 
 def _problems(records: _Records | _Zipped, path: Path) -> Iterator[str]:
@@ -218,7 +218,7 @@ def _problems(records: _Records | _Zipped, path: Path) -> Iterator[str]:
             elif name.startswith("models/"):
                 yield from _program(records.json(name))
     except (ValueError, RecursionError, AttributeError) as error:
-        yield f"a record of {path.name} is no plain JSON ({first_line(error)})"
+        yield f"a record of {path.name} is not plain JSON ({first_line(error)})"
 
 
 def _constants(config: Any) -> Iterator[str]:

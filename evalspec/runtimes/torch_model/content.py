@@ -28,7 +28,7 @@ class TorchContent(Enum):
     EXPORTED = "an exported program"
     TORCHSCRIPT = "TorchScript (torch.jit.save)"
     STATE_DICT = "a state dict: weights without the code that uses them"
-    MODULE = "a pickle that needs code to be read, as torch.save(model) writes"
+    MODULE = "a pickle that needs code to load, as torch.save(model) writes"
 
 
 def torch_content(path: Path) -> TorchContent | None:
@@ -114,9 +114,9 @@ def refuse_content(path: Path, shown: str, factory: str | None) -> None:
         if content is TorchContent.EXPORTED and path.suffix != ".pt2":
             raise InputError(f"{shown!r} is an exported program", remedy="rename it so that it ends in .pt2")
         return
-    message = f"{shown!r} holds {content.value}, and kind 'torch' reads exported programs (.pt2)"
+    message = f"{shown!r} holds {content.value}, but kind 'torch' reads exported programs (.pt2)"
     if factory is not None:
-        message = f"{shown!r} is no state dict for {factory}: it holds {content.value}"
+        message = f"{shown!r} is not a state dict for {factory}: it holds {content.value}"
     raise InputError(message, remedy=_remedy(content, shown, factory))
 
 

@@ -81,7 +81,7 @@ def inspect_module(
         output_bytes=float(sum(value.nbytes for value in leaves if torch.is_tensor(value))),
         flags=flags(),
         uncounted=tuple(sorted({one.kind for one in operators if one.kind.partition(".")[0] not in KNOWN})),
-        how="torch's FlopCounterMode, and one operation for each element elsewhere",
+        how="torch's FlopCounterMode, and one operation per element elsewhere",
     )
 
 

@@ -40,7 +40,7 @@ class LoadedTorch(Loaded):
         from evalspec.runtimes.torch_model.inspect import inspect_module
 
         if self.eager is None:
-            raise NotRunError("an archive with compiled code can't be looked into: its operators are not torch's")
+            raise NotRunError("an archive with compiled code can't be inspected: its operators are not torch's")
         tensors = {name: self._tensor(array, name) for name, array in inputs.items()}
         return inspect_module(self.eager, tensors, self.held, inputs)
 
@@ -88,7 +88,7 @@ class LoadedTorch(Loaded):
             given = str(tensor.dtype).removeprefix("torch.")
             if self.computes and tensor.is_floating_point() and given != self.computes:
                 return InputError(
-                    f"the model's weights are {self.computes} and its input {name!r} is {given}",
+                    f"the model's weights are {self.computes} but its input {name!r} is {given}",
                     remedy=f"add `preprocess: [{{cast: {self.computes}}}]`",
                 )
         return None
@@ -118,7 +118,7 @@ class LoadedTorch(Loaded):
         import torch
 
         if array.dtype.kind not in "biuf":
-            raise InputError(f"the model's input {name!r} takes numbers and got text")
+            raise InputError(f"the model's input {name!r} takes numbers but got text")
         # torch warns of arrays that it may not write to, such as those that stand in the dataset's own memory.
         tensor = torch.from_numpy(array if array.flags.writeable else array.copy())
         dtype = self.dtype if self.dtype is not None and tensor.is_floating_point() else tensor.dtype

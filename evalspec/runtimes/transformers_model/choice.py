@@ -141,7 +141,7 @@ def _alone(model: LanguageScores, pairs: Sequence[tuple[list[int], list[int]]]) 
     if begin is None:
         raise InputError(
             "the tokenizer has no token that begins or ends a text, so no option has a likelihood without its prompt",
-            remedy="say `score: sum`",
+            remedy="set `score: sum`",
         )
     each = list(dict.fromkeys(tuple(after) for _, after in pairs))
     known = dict(zip(each, likelihoods(model, [([begin], list(one)) for one in each]), strict=True))
@@ -169,8 +169,8 @@ def _scores(model: LanguageScores, sequences: Sequence[Sequence[int]]) -> Any:
     longest = max(len(one) for one in sequences)
     if model.longest is not None and longest > model.longest:
         raise InputError(
-            f"a prompt with its option has {longest:,} tokens, and the model sees {model.longest:,}",
-            remedy="take shorter rows, or fewer examples",
+            f"a prompt with its option has {longest:,} tokens, but the model takes at most {model.longest:,}",
+            remedy="use shorter rows, or fewer examples",
         )
     import torch
 
@@ -205,7 +205,7 @@ def text_pair(
     whole = list(model.coder(context + after, add_special_tokens=special, verbose=False)["input_ids"])
     begin = list(model.coder(context, add_special_tokens=special, verbose=False)["input_ids"])
     if len(begin) >= len(whole) or not begin:
-        raise InputError(f"the option {choice!r} adds no token to the prompt", remedy="give each option a text")
+        raise InputError(f"the option {choice!r} adds no token to the prompt", remedy="give every option a text")
     # The context's own tokens, so that all options of a row have one context, also where a token would span the two.
     return begin, whole[len(begin) :]
 

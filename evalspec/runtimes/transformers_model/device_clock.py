@@ -58,6 +58,6 @@ class DeviceClock:
             wall_ms = (heard_ns - self._heard_ns[0]) / 1e6
             if abs(wall_ms - device_ms) > max(LEAST_MS, TOLERANCE * wall_ms):
                 raise InvalidError(
-                    f"the device says that tokens took {device_ms:.2f} ms and the clock here {wall_ms:.2f} ms: times "
-                    "of tokens are not those of the work"
+                    f"the device reports that tokens took {device_ms:.2f} ms and the clock here {wall_ms:.2f} ms: "
+                    "times of tokens are not those of the work"
                 )

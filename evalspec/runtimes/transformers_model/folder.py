@@ -37,7 +37,7 @@ def parts_of(folder: Path, shown: str) -> dict[str, tuple[Path, ...]]:
         InputError: It is no folder, or lacks a file.
     """
     if not folder.is_dir():
-        raise InputError(f"{shown!r} is a file, not the folder of a language model", remedy="name its folder")
+        raise InputError(f"{shown!r} is a file, not the folder of a language model", remedy="give its folder")
     for name in (CONFIG, TOKENIZER):
         if not (folder / name).is_file():
             raise InputError(f"the folder {shown!r} has no {name}", remedy="save model and tokenizer there together")
@@ -68,10 +68,10 @@ def hidden_code(folder: Path, shown: str) -> str | None:
     parts = parts_of(folder, shown)
     if not any(path.suffix == ".safetensors" for path in parts["weights"]):
         name = parts["weights"][0].name
-        return f"{shown!r} has its weights in {name}, a pickle, which can run code when it is read"
+        return f"{shown!r} has its weights in {name}, a pickle, which can run code when it is loaded"
     for name in SAYS_CODE:
         if (folder / name).is_file() and "auto_map" in read_json(folder / name):
-            return f"{shown!r} names code of its own (auto_map in {name}), which would run"
+            return f"{shown!r} names its own code (auto_map in {name}), which would run"
     return None
 
 
@@ -85,8 +85,8 @@ def need_language_model(folder: Path, shown: str) -> None:
     classes = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
     if classes and all(any(head in name for head in OTHER_HEADS) for name in classes):
         raise InputError(
-            f"{shown!r} holds a {classes[0]}, and kind 'transformers' reads causal language models",
-            remedy="ask it in a function of Python (`kind: python`), or export it to ONNX",
+            f"{shown!r} holds a {classes[0]}, but kind 'transformers' reads causal language models",
+            remedy="call it from a Python function (`kind: python`), or export it to ONNX",
         )
 
 

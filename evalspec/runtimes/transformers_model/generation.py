@@ -85,9 +85,9 @@ class Generator:
         room = self.generate.max_tokens
         if self.longest is not None and length + room > self.longest:
             raise InputError(
-                f"a prompt has {length:,} tokens and its answer up to {room:,} (`max_tokens`), and the model sees "
-                f"{self.longest:,}",
-                remedy="take a smaller `max_tokens`, or shorter rows",
+                f"a prompt has {length:,} tokens and its answer up to {room:,} (`max_tokens`), but the model takes at "
+                f"most {self.longest:,}",
+                remedy="use a smaller `max_tokens`, or shorter rows",
             )
 
     def _together(self, prompts: list[list[int]]) -> list[StreamedAnswer]:

@@ -115,7 +115,7 @@ def load_integers(weights: Sequence[Path], module: torch.nn.Module, form: Intege
     missing, unexpected = module.load_state_dict(stored, strict=False)
     lost = [name for name in missing if name not in _given_elsewhere(module, whole)]
     if lost or unexpected:
-        what = f"lack {lost[0]}" if lost else f"hold {unexpected[0]}, which the model has not"
+        what = f"lack {lost[0]}" if lost else f"hold {unexpected[0]}, which the model does not have"
         raise InputError(f"the weights of {shown!r} {what}", remedy="save them from this model, under its own names")
     module.tie_weights()  # type: ignore[operator]
 
@@ -126,8 +126,8 @@ def _checked(
     """A weight and its scales, one for each row."""
     if scale is None or scale.numel() != weight.shape[0]:
         raise InputError(
-            f"{shown!r} stores {name} as integers and has no {name}{SCALE} for each of its rows, so nobody knows what "
-            "they stand for", remedy="store a scale for each row beside it",
+            f"{shown!r} stores {name} as integers and has no {name}{SCALE} for each of its rows, so their scale is "
+            "unknown", remedy="store a scale for each row next to it",
         )  # fmt: skip
     most = 2 ** (form.bits - 1)
     if int(weight.max()) >= most or int(weight.min()) < -most:

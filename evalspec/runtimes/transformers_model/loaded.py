@@ -83,7 +83,7 @@ class LoadedLanguageModel(Loaded):
             return chosen(self, self.prompt, self.options, inputs)
         if self.prompt is None or self.generator is None:
             raise NotRunError(
-                "a model of kind transformers without `prompt:` gives likelihoods of texts, and no answers to rows"
+                "a model of kind transformers without `prompt:` gives likelihoods of texts, not answers to rows"
             )
         if self.options is not None:
             inputs = laid_out(self.options, self.options_input, self.order, inputs)
@@ -118,8 +118,8 @@ class LoadedLanguageModel(Loaded):
         lost = int(np.count_nonzero(~np.isfinite(np.stack(list(sums.values())))))
         if lost:
             raise InputError(
-                f"the likelihood of {lost:,} of {len(texts):,} texts is no finite number",
-                remedy="look at the weights, or compute in another `dtype`",
+                f"the likelihood of {lost:,} of {len(texts):,} texts is not a finite number",
+                remedy="check the weights, or use a different `dtype`",
             )
         return TokenLikelihoods(
             model="",
@@ -148,9 +148,9 @@ class LoadedLanguageModel(Loaded):
         needed = max(seen, windows.context)
         if self.longest is not None and needed > self.longest:
             raise InputError(
-                f"a context of {windows.context:,} tokens was asked for, {needed:,} with those that begin a text, and "
-                f"the model sees {self.longest:,}",
-                remedy=f"say context: {self.longest - (needed - windows.context)}",
+                f"the context is {windows.context:,} tokens, {needed:,} with those that begin a text, but the model "
+                f"takes at most {self.longest:,}",
+                remedy=f"set context: {self.longest - (needed - windows.context)}",
             )
 
     def _fitting(
@@ -164,10 +164,12 @@ class LoadedLanguageModel(Loaded):
         if not isinstance(beside, LoadedLanguageModel):
             raise NotRunError("distributions are compared between two models of kind transformers only")
         if cut(texts, beside.coder, windows).digest != parts.digest:
-            raise NotRunError("the two models see these texts as other tokens, so their distributions are not compared")
+            raise NotRunError(
+                "the two models split these texts into different tokens, so their distributions are not compared"
+            )
         if beside.vocabulary != self.vocabulary:
             raise NotRunError(
-                f"the two models give {self.vocabulary:,} and {beside.vocabulary:,} scores a token, so their "
+                f"the two models give {self.vocabulary:,} and {beside.vocabulary:,} scores per token, so their "
                 "distributions are not compared"
             )
         return beside

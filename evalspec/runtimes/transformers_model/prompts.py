@@ -54,8 +54,8 @@ def prompt_text(api: Api, prompt: Prompt, values: Mapping[str, str], coder: Any)
 def _templated(prompt: Prompt, values: Mapping[str, str], coder: Any, *, tokenize: bool) -> Any:
     if not coder.chat_template:
         raise InputError(
-            "the tokenizer has no chat template, so nothing says how it is asked",
-            remedy="save chat_template.jinja beside it, or say `api: completions` for a model that goes on with text",
+            "the tokenizer has no chat template, so the format of its prompt is unknown",
+            remedy="save chat_template.jinja beside it, or set `api: completions` for a model that continues text",
         )
     messages = [{"role": turn.role, "content": turn.text} for turn in prompt.turns(values)]
     begun = prompt.prefill is not None
@@ -88,12 +88,12 @@ def row_values(inputs: Mapping[str, NDArray[Any]]) -> list[dict[str, str]]:
     for name, array in inputs.items():
         if array.size != len(array):
             raise InputError(
-                f"the input {name!r} has {array.size // len(array):,} values a row, and a prompt takes one"
+                f"the input {name!r} has {array.size // len(array):,} values per row, and a prompt takes one"
             )
         columns[name] = array.reshape(-1).tolist()
         for index, value in enumerate(columns[name]):
             if value is None or value != value:
-                raise InputError(f"row {index} of a batch has no {name!r}, which the prompt has a place for")
+                raise InputError(f"row {index} of a batch has no {name!r}, for which the prompt has a place")
     return [dict(zip(columns, map(str, one), strict=True)) for one in zip(*columns.values(), strict=True)]
 
 

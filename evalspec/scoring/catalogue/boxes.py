@@ -8,7 +8,7 @@ from typing import Literal
 from evalspec.evidence.metric import Metric
 
 _JACKKNIFE = (
-    "jackknife over 200 groups of pictures, from 200 pictures on and 20 of every class that counts; "
+    "jackknife over 200 groups of pictures, with at least 200 pictures and 20 of every class that counts; "
     "against a model the same of the differences"
 )
 

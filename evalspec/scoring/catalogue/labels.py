@@ -10,9 +10,9 @@ _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
 _TANGO = f"{_SHARE}; against a model Tango's score interval, corrected for skewness and continuity"
 _MEAN = (
     "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
-    "from 1 row on; against a model the same of the differences"
+    "for any number of rows; against a model the same of the differences"
 )
-_BCA = "BCa bootstrap from 50 rows on; paired against a model"
+_BCA = "BCa bootstrap with at least 50 rows; paired against a model"
 
 LABELS_ONLY: tuple[Metric, ...] = (
     Metric(

@@ -7,7 +7,7 @@ from typing import Literal
 from evalspec.evidence.metric import Metric
 
 _SUMS = (
-    "BCa bootstrap of the pictures' counts of pixels from 50 pictures on, 20 of every class that counts; "
+    "BCa bootstrap of the pictures' counts of pixels with at least 50 pictures and 20 of every class that counts; "
     "paired against a model"
 )
 

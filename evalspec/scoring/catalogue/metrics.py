@@ -20,16 +20,19 @@ PRECISION = f"{_SHARE}; {_RESAMPLED}"
 MACRO = f"{_STRATA}; against a model MOVER over the classes' score intervals"
 MACRO_PRECISION = f"{_STRATA}; {_RESAMPLED}"
 HITS = f"Clopper-Pearson on the hits among rows of or called the class; {_RESAMPLED}"
-MEAN = "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
+MEAN = (
+    "BCa of the mean (saddlepoint, without resampling) with at least 200 rows; against a model the same of the "
+    "differences"
+)
 BOUNDED = (
     "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
-    "from 1 row on; against a model the same of the differences"
+    "for any number of rows; against a model the same of the differences"
 )
 LARGEST_LOG_LOSS = 36.04365338911715
 """-ln of the least probability of which a logarithm is taken, the spacing of numbers at 1."""
-ROOT = f"root of the bounds of the mean square (BCa by saddlepoint, from 200 rows on); {_RESAMPLED}"
-BCA = "BCa bootstrap from 50 rows on, 20 of every class that counts; paired against a model"
-R2 = "BCa bootstrap from 50 rows on, where enough rows carry the variance; paired against a model"
+ROOT = f"root of the bounds of the mean square (BCa by saddlepoint with at least 200 rows); {_RESAMPLED}"
+BCA = "BCa bootstrap with at least 50 rows and 20 of every class that counts; paired against a model"
+R2 = "BCa bootstrap with at least 50 rows, where enough rows carry the variance; paired against a model"
 AUC = "DeLong on the logit, Gaffke's bound where few pairs are wrong; against a model the same, paired"
 
 CLASSIFICATION: tuple[Metric, ...] = (

@@ -8,7 +8,7 @@ from evalspec.evidence.metric import Metric
 
 _MEAN = (
     "BCa of the questions' mean where so many carry it that one more of the worst kind changes little, else Gaffke's "
-    "bound, from 1 question on; against a model the same of the differences"
+    "bound, for any number of rows; against a model the same of the differences"
 )
 
 SAMPLES: tuple[Metric, ...] = (

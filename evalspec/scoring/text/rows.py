@@ -151,7 +151,7 @@ def _counts(rows: Scored, metric: str, whole: Callable[[FloatArray], FloatArray]
     theirs = scorer._compute_score_from_stats([int(total) for total in statistics.sum(axis=0)]).score
     ours = float(whole(statistics.sum(axis=0)))
     if abs(theirs - ours) > AGREES * max(1.0, abs(theirs)):
-        raise Undefined(f"the installed sacrebleu computes {metric} otherwise: {theirs:.6g}, not {ours:.6g}")
+        raise Undefined(f"the installed sacrebleu computes {metric} differently: {theirs:.6g}, not {ours:.6g}")
     return statistics
 
 

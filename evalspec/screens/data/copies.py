@@ -146,7 +146,7 @@ def _shared(evidence: Evidence, first: str, second: str) -> Iterator[Suspicion]:
         shared = _more_than_within(tables[0], tables[1], evidence.rng)
     if shared < SHARE * tables[1].num_rows:
         return
-    sentence = f"{shared:,} of {tables[1].num_rows:,} rows of {second} stand in {first} too"
+    sentence = f"{shared:,} of {tables[1].num_rows:,} rows of {second} are also in {first}"
     fields: dict[str, object] = {"train": [first], "test": second}
     suggestion = evidence.requirement("data", "contamination", "exact_duplicates == 0 rows", fields)
     yield evidence.suspicion(f"{first} and {second}", sentence, suggestion)

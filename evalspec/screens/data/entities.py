@@ -141,7 +141,7 @@ def _beside(evidence: Evidence, test: str, train: str, name: str, depends: Depen
     shared = np.array([value in values for value in theirs.to_pylist()])
     if shared.sum() < max(ROWS, SHARE * len(shared)) or (depends is not None and depends.correlation < HANGS):
         return None
-    sentence = f"{name} of {shared.sum():,} of {len(shared):,} rows of {test} stands in {train} too"
+    sentence = f"{name} of {shared.sum():,} of {len(shared):,} rows of {test} is also in {train}"
     if depends is not None:
         sentence += (
             f", and rows with one {name} have {depends.what} in common (correlation {depends.correlation:.2f}): a "

@@ -61,8 +61,8 @@ def _spelt(
         return None
     first = min(other)
     sentence = (
-        f"{len(other):,} values of {name} in {count:,} of {len(test):,} rows of {pair[1]} stand in {pair[0]} in "
-        f"another spelling, such as {first!r} and {other[first]!r}"
+        f"{len(other):,} values of {name} in {count:,} of {len(test):,} rows of {pair[1]} are in {pair[0]} in a "
+        f"different spelling, such as {first!r} and {other[first]!r}"
     )
     fields: dict[str, object] = {"train": [pair[0]], "test": pair[1], "column": [name]}
     suggestion = evidence.requirement("data", "contamination", "exact_duplicates == 0 rows", fields)

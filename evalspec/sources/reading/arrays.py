@@ -22,13 +22,13 @@ def array_type(dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> pa.Da
     elif dtype.kind in "biufM" and dtype.itemsize <= 8:
         value = pa.from_numpy_dtype(_native(dtype))
     else:
-        raise InputError(f"{what} has dtype {dtype}, which is neither number, text nor time")
+        raise InputError(f"{what} has dtype {dtype}, which is neither a number, nor text, nor a time")
     if not shape:
         return value
     if dtype.kind not in "biuf":
-        raise InputError(f"{what} has rows of text with shape {list(shape)}; text has one value a row")
+        raise InputError(f"{what} has rows of text with shape {list(shape)}; text has one value per row")
     if 0 in shape:
-        raise InputError(f"{what} has rows of shape {list(shape)}, which hold nothing")
+        raise InputError(f"{what} has rows of shape {list(shape)}, which are empty")
     return pa.list_(value, shape[0]) if len(shape) == 1 else pa.fixed_shape_tensor(value, list(shape))
 
 

@@ -72,7 +72,9 @@ def many_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ..
         paths = [file for file in fitting if not _hidden(file, path)]
     files = sorted({file for file in paths if file.is_file()}, key=lambda file: file.as_posix())
     if not files:
-        raise InputError(f"there is no {kind} file in {relative!r}", remedy=f"name them {' or '.join(suffixes)}")
+        raise InputError(
+            f"there is no {kind} file in {relative!r}", remedy=f"file names must end in {' or '.join(suffixes)}"
+        )
     return tuple(_not_empty(access, access.path(str(file))) for file in files)
 
 
@@ -82,7 +84,7 @@ def _matches(access: Access, relative: str) -> list[Path]:
     rest = parts[first:]
     wrong = next((part for part in rest if "**" in part and part != "**"), None)
     if wrong is not None or rest.count("**") > 1:
-        message = f"the glob {relative!r} can't be followed: ** stands for all folders below, alone and once"
+        message = f"the glob {relative!r} is not supported: ** must be a whole path component and may occur only once"
         raise InputError(message, remedy="write such as data/**/*.parquet")
     root = access.path(str(Path(*parts[:first])) if first else ".")
     if "**" in rest:
@@ -119,7 +121,7 @@ def below(folder: Path, relative: str, fits: Callable[[Path], bool]) -> Iterator
             raise _too_many(relative)
         if others > MOST_OTHERS and others > MOST_OTHERS_EACH * fitting:
             sentence = f"{relative!r} holds more than {MOST_OTHERS:,} other files"
-            raise InputError(sentence, remedy="name the folder of the dataset, or its files")
+            raise InputError(sentence, remedy="give the folder of the dataset, or its files")
 
 
 def bounded(files: Iterator[Path], relative: str) -> Iterator[Path]:
@@ -135,7 +137,7 @@ def bounded(files: Iterator[Path], relative: str) -> Iterator[Path]:
 
 
 def _too_many(relative: str) -> InputError:
-    return InputError(f"{relative!r} holds more than {MOST_FILES:,} files", remedy="put rows into fewer files")
+    return InputError(f"{relative!r} holds more than {MOST_FILES:,} files", remedy="put the rows into fewer files")
 
 
 def _hidden(file: Path, root: Path) -> bool:
@@ -167,12 +169,12 @@ def check_format(access: Access, path: Path, kind: str, *, text: bool = False) -
     for magic, what, other in MAGIC:
         if head.startswith(magic) and other != kind:
             remedy = f"write `kind: {other}`" if other else None
-            raise InputError(f"{shown(access, path)} is no {kind} file: it is {what}", remedy=remedy)
+            raise InputError(f"{shown(access, path)} is not a {kind} file: it is {what}", remedy=remedy)
     if head.startswith(b"PK\x03\x04") and kind != "npz":
         what, remedy = _archive(path)
-        raise InputError(f"{shown(access, path)} is no {kind} file: it is {what}", remedy=remedy)
+        raise InputError(f"{shown(access, path)} is not a {kind} file: it is {what}", remedy=remedy)
     if text and b"\x00" in head:
-        raise InputError(f"{shown(access, path)} is no {kind} file: it is not text in UTF-8")
+        raise InputError(f"{shown(access, path)} is not a {kind} file: it is not text in UTF-8")
 
 
 def _archive(path: Path) -> tuple[str, str | None]:
@@ -186,14 +188,14 @@ def _archive(path: Path) -> tuple[str, str | None]:
     except (zipfile.BadZipFile, OSError, ValueError):
         return "a damaged zip archive", None
     if "schema.json" in names:
-        return "a skops model", "name it under `models:`, as `kind: sklearn`"
+        return "a skops model", "put it under `models:`, as `kind: sklearn`"
     if any(name.endswith(".npy") for name in names):
         return "an npz archive", "write `kind: npz`"
     if any(name.endswith(("/data.pkl", "/archive_format", "/.format_version")) for name in names):
-        return "a torch file", "name it under `models:`, as `kind: torch`"
+        return "a torch file", "put it under `models:`, as `kind: torch`"
     if "[Content_Types].xml" in names:
         return "an office document, such as a workbook", "export its sheet as csv"
-    return "a zip archive", "unpack it, and name the file in it"
+    return "a zip archive", "unpack it, and give the file inside"
 
 
 @contextmanager
@@ -224,9 +226,9 @@ def _unreadable() -> tuple[type[Exception], ...]:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        return "it takes more memory than there is"
+        return "it needs more memory than available"
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
         return "permission denied"
     text = str(error).strip().splitlines()
     first = text[0].rstrip(".") if text else type(error).__name__
-    return f"it is truncated, damaged or of another format ({first[:200]})"
+    return f"it is truncated, damaged or in a different format ({first[:200]})"

@@ -12,7 +12,10 @@ from evalspec.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = "a frame of pandas, a table of pyarrow, what exports Arrow, a dict of arrays, a list of dicts, or a pair (X, y)"
+KINDS = (
+    "a frame of pandas, a table of pyarrow, an object that exports Arrow, a dict of arrays, a list of dicts, or a "
+    "pair (X, y)"
+)
 INPUT, TRUTH = "X", "y"
 """Columns of a pair whose halves have no names of their own."""
 
@@ -44,7 +47,7 @@ def write_table(value: object, path: Path) -> str | None:
             writer.write_table(table)
     except (pa.ArrowException, TypeError, ValueError, OSError) as error:
         said = str(error.args[0] if error.args else error).strip().splitlines()
-        raise InputError(f"its cells can't be columns: {(said or [type(error).__name__])[0][:300]}") from error
+        raise InputError(f"its cells can't become columns: {(said or [type(error).__name__])[0][:300]}") from error
     return label
 
 
@@ -68,7 +71,7 @@ def _table(value: Any) -> pa.Table:
     if hasattr(value, "with_format"):
         # A data set of Hugging Face.
         return pa.table(value.with_format("arrow")[:])
-    raise InputError(f"an object of type {type(value).__name__} holds no rows", remedy=f"hand over {KINDS}")
+    raise InputError(f"an object of type {type(value).__name__} holds no rows", remedy=f"pass {KINDS}")
 
 
 def _pair(inputs: Any, truth: Any) -> tuple[pa.Table, str]:
@@ -78,7 +81,7 @@ def _pair(inputs: Any, truth: Any) -> tuple[pa.Table, str]:
     table = _table({INPUT: inputs} if _is_array(inputs) else inputs)
     column = _column(truth, label)
     if label in table.column_names:
-        raise InputError(f"the inputs have a column {label!r} already", remedy="give the truth a name of its own")
+        raise InputError(f"the inputs already have a column {label!r}", remedy="give the labels a different name")
     if len(column) != table.num_rows:
         raise InputError(f"there are {table.num_rows:,} rows and {len(column):,} labels")
     return table.append_column(label, column), label

@@ -33,25 +33,26 @@ def check_shape(lines: bytes, what: str) -> None:
     if nothing is not None:
         line = lines.count(b"\n", 0, nothing.start()) + 1
         raise InputError(
-            f"{what} can't be read as jsonl: line {line:,} is null", remedy="write an object a line, or leave it out"
+            f"{what} can't be read as jsonl: line {line:,} is null", remedy="write one object per line, or leave it out"
         )
     deep = depth(lines)
     if deep is not None:
         line, levels = deep
         raise InputError(
-            f"{what} can't be read as jsonl: line {line:,} is nested {levels:,} levels deep; {DEEPEST} are the most"
+            f"{what} can't be read as jsonl: line {line:,} is nested {levels:,} levels deep; at most {DEEPEST} are "
+            "allowed"
         )
     keys = len(set(_KEY.findall(lines)))
     if keys > MOST_COLUMNS:
         raise InputError(
-            f"{what} has {keys:,} different keys; {MOST_COLUMNS:,} columns are the most",
-            remedy="write what belongs together as one list",
+            f"{what} has {keys:,} different keys; at most {MOST_COLUMNS:,} columns are allowed",
+            remedy="write values that belong together as one list",
         )
     rows = lines.count(b"\n") + 1
     if keys * rows > max(FEW_CELLS, CELLS_PER_BYTE * len(lines)):
         raise InputError(
-            f"{what} has {keys:,} different keys in {rows:,} lines, most of which lack most of them",
-            remedy="write what varies from line to line as a list of {key, value}",
+            f"{what} has {keys:,} different keys in {rows:,} lines, and most lines lack most of them",
+            remedy="write keys that vary from line to line as a list of {key, value}",
         )
 
 

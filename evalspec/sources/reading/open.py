@@ -151,8 +151,8 @@ def _columns(
 
 
 def _nothing(dataset: Dataset, rows: int) -> InputError:
-    left = f"`where: {dataset.where}` holds for none of its {plural(rows, 'row')}" if rows else "it has no rows"
-    return InputError(f"there is nothing to look at: {left}")
+    left = f"`where: {dataset.where}` matches none of its {plural(rows, 'row')}" if rows else "it has no rows"
+    return InputError(f"there are no rows left: {left}")
 
 
 def rows_at(batches: Iterable[pa.RecordBatch], rows: Sequence[int]) -> dict[int, pa.Table]:

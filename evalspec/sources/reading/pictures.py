@@ -84,13 +84,13 @@ def pixels_of(data: bytes, name: str) -> NDArray[Any]:
     try:
         return _pixels(from_bytes(data), name, None, None)
     except ImportError as error:
-        raise InputError("pictures need pillow", remedy="pip install 'evalspec-gate[images]'") from error
+        raise InputError("reading pictures needs pillow", remedy="pip install 'evalspec-gate[images]'") from error
 
 
 def _differ(first: str, a: NDArray[Any], name: str, b: NDArray[Any]) -> InputError:
     if a.ndim != b.ndim or a.dtype != b.dtype:
         kinds = [("grey" if one.ndim == 2 else "colour") + f" of {one.dtype.itemsize * 8} bits" for one in (a, b)]
-        message = f"images are of several kinds: {first} is {kinds[0]}, {name} {kinds[1]}"
+        message = f"images have several colour modes: {first} is {kinds[0]}, {name} {kinds[1]}"
         return InputError(message, remedy="write `colours: rgb` or `colours: grey`")
     shapes = [f"{one.shape[0]} x {one.shape[1]}" for one in (a, b)]
     message = f"images have several sizes: {first} is {shapes[0]} pixels (height x width), {name} {shapes[1]}"
@@ -115,7 +115,7 @@ def _pixels(
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise InputError(f"image {name} is too large to be read: {error}") from error
     except DAMAGED as error:
-        raise InputError(f"image {name} can't be read: it is truncated, damaged or no image") from error
+        raise InputError(f"image {name} can't be read: it is truncated, damaged or not an image") from error
 
 
 def _of_size(picture: Image, colours: Colours | None, size: tuple[int, int] | None) -> NDArray[Any]:

@@ -126,7 +126,7 @@ def _nested(array: pa.Array, name: str) -> tuple[int, Words]:
     if pa.types.is_struct(kind):
         children = zip(kind, array.flatten(), strict=True)
         return _STRUCT, np.add.reduce([hash_values(child, field.name) for field, child in children])
-    raise InputError(f"column {name!r} is of type {kind}, of which rows can't be compared", remedy="name other columns")
+    raise InputError(f"column {name!r} is of type {kind}, which can't be compared", remedy="name different columns")
 
 
 def _filled(array: pa.Array, value: int) -> NDArray[np.generic]:
@@ -295,7 +295,7 @@ def _update(digest: hashlib._Hash, column: pa.ChunkedArray) -> None:
             _update_flat(digest, column)
         except pa.ArrowException as error:
             message = f"a column of type {kind} can't be read"
-            raise InputError(message, remedy="leave it out of the file") from error
+            raise InputError(message, remedy="remove it from the file") from error
 
 
 def _lengths(column: pa.ChunkedArray) -> bytes:

@@ -27,7 +27,7 @@ class Subwords:
         digest: sha256 of the file.
 
     Raises:
-        InputError: It can't be read, or is no tokenizer.
+        InputError: It can't be read, or is not a tokenizer.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class Subwords:
             raise InputError(f"tokenizer {path.name} can't be read: {error.strerror or error}") from error
         except Exception as error:  # the package raises nothing narrower
             reason = (str(error).splitlines() or ["no reason given"])[0][:200]
-            raise InputError(f"{path.name} is no tokenizer: {reason}", remedy="name a tokenizer.json") from error
+            raise InputError(f"{path.name} is not a tokenizer: {reason}", remedy="name a tokenizer.json") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
 

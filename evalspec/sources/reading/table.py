@@ -32,8 +32,8 @@ def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> li
     if not there:
         raise InputError(f"{what} has no columns")
     if len(there) > MOST_COLUMNS:
-        remedy = "write what belongs together as one column of lists"
-        raise InputError(f"{what} has {len(there):,} columns; {MOST_COLUMNS:,} are the most", remedy=remedy)
+        remedy = "write values that belong together as one column of lists"
+        raise InputError(f"{what} has {len(there):,} columns; at most {MOST_COLUMNS:,} are allowed", remedy=remedy)
     twice = [name for name, count in Counter(there).items() if count > 1]
     if twice:
         raise InputError(f"{what} has two columns called {twice[0]!r}", remedy="rename one of them")
@@ -179,7 +179,7 @@ def _as(batch: pa.RecordBatch, schema: pa.Schema, what: str) -> pa.Table:
                 column = column.cast(field.type)
             except pa.ArrowException as error:
                 reason = str(error).splitlines()[0]
-                raise InputError(f"the files of {what} don't go together: column {field.name!r}: {reason}") from error
+                raise InputError(f"the files of {what} don't fit together: column {field.name!r}: {reason}") from error
         columns[field.name] = column
     return pa.table(columns)
 
@@ -241,4 +241,4 @@ def merged(schemas: Iterable[pa.Schema], what: str) -> pa.Schema:
     try:
         return pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:
-        raise InputError(f"the files of {what} don't go together: {str(error).splitlines()[0]}") from error
+        raise InputError(f"the files of {what} don't fit together: {str(error).splitlines()[0]}") from error

@@ -192,8 +192,8 @@ def check_utf8(texts: pa.Array, first_row: int | None = None) -> None:
         texts.validate(full=True)
     except pa.ArrowInvalid as error:
         row = "" if first_row is None else f" (row {first_row + _unreadable(texts):,})"
-        remedy = "write the file in UTF-8, or leave the column out of what is compared"
-        raise InputError(f"a text is no UTF-8{row}", remedy=remedy) from error
+        remedy = "write the file in UTF-8, or exclude the column from the comparison"
+        raise InputError(f"a text is not UTF-8{row}", remedy=remedy) from error
 
 
 def _unreadable(texts: pa.Array) -> int:

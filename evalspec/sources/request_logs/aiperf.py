@@ -34,7 +34,7 @@ def read_aiperf(content: bytes, shown: str) -> list[Request]:
 def _request(record: Any, what: str) -> Request:
     metadata, metrics = inside(record, "metadata"), inside(record, "metrics")
     if not isinstance(metadata, Mapping) or not isinstance(metrics, Mapping) or "request_start_ns" not in metadata:
-        raise InputError(f"{what} is no record of AIPerf: it has no metadata and metrics")
+        raise InputError(f"{what} is not a record of AIPerf: it has no metadata and metrics")
     sent, end, due = (
         number(metadata.get(name), f"{name} in {what}")
         for name in ("request_start_ns", "request_end_ns", "credit_issued_ns")
@@ -70,5 +70,5 @@ def _ms(metrics: Mapping[str, Any], tag: str, what: str) -> float | None:
     if found is None:
         return None
     if not isinstance(unit, str) or unit not in MS_OF:
-        raise InputError(f"{tag} in {what} is in {str(unit)[:40]!r}, which is no unit of time", choices=tuple(MS_OF))
+        raise InputError(f"{tag} in {what} is in {str(unit)[:40]!r}, which is not a unit of time", choices=tuple(MS_OF))
     return found * MS_OF[unit]

@@ -30,11 +30,11 @@ def read_guidellm(content: bytes, shown: str, benchmark: int | None) -> list[Req
     """
     every = inside(parsed(content, shown), "benchmarks")
     if not isinstance(every, list) or not every:
-        raise InputError(f"{shown} has no benchmarks, so it is no report of GuideLLM")
+        raise InputError(f"{shown} has no benchmarks, so it is not a report of GuideLLM")
     named = [f"{at} ({inside(one, 'config', 'strategy', 'type_')})" for at, one in enumerate(every)]
     if benchmark is None and len(every) > 1:
         raise InputError(
-            f"{shown} has {len(every)} benchmarks, each at another load", choices=named, remedy="add `benchmark: 0`"
+            f"{shown} has {len(every)} benchmarks, each at a different load", choices=named, remedy="add `benchmark: 0`"
         )
     if benchmark is not None and benchmark >= len(every):
         raise InputError(f"{shown} has no benchmark {benchmark}", choices=named)
@@ -48,7 +48,7 @@ def read_guidellm(content: bytes, shown: str, benchmark: int | None) -> list[Req
             raise InputError(f"{shown} has no list of requests that are {status}")
         if isinstance(total, int) and total != len(listed):
             raise InputError(
-                f"{shown} lists {len(listed):,} of {total:,} requests that are {status}: the rest is not known",
+                f"{shown} lists {len(listed):,} of {total:,} requests that are {status}: the others are unknown",
                 remedy="run GuideLLM without a sample size",
             )
         found += [

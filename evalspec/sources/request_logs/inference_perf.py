@@ -26,7 +26,7 @@ def read_inference_perf(content: bytes, shown: str) -> list[Request]:
     """
     entries = parsed(content, shown)
     if not isinstance(entries, list):
-        raise InputError(f"{shown} holds no list of requests, so it is no report of inference-perf by request")
+        raise InputError(f"{shown} holds no list of requests, so it is not a report of inference-perf by request")
     return [_request(entry, f"request {at:,} of {shown}") for at, entry in enumerate(entries)]
 
 
@@ -37,7 +37,7 @@ def _request(entry: Any, what: str) -> Request:
     metrics = inside(entry, "info", "response_metrics")
     times = inside(metrics, "output_token_times") or inside(metrics, "chunk_times") or []
     if not isinstance(times, list):
-        raise InputError(f"output_token_times in {what} is no list")
+        raise InputError(f"output_token_times in {what} is not a list")
     seen = [number(one, f"output_token_times in {what}") for one in times]
     tokens = (
         *count(inside(metrics, "output_tokens"), f"output_tokens in {what}"),

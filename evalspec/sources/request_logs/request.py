@@ -117,7 +117,7 @@ def number(value: Any, what: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
-        raise InputError(f"{what} is {str(value)[:40]!r}, not a number from 0 up")
+        raise InputError(f"{what} is {str(value)[:40]!r}, not a number of at least 0")
     return float(value)
 
 
@@ -129,7 +129,7 @@ def count(value: Any, what: str) -> tuple[int, ...]:
     """
     found = number(value, what)
     if found is not None and found > MOST_TOKENS:
-        raise InputError(f"{what} is {found:g}, more tokens than an answer has")
+        raise InputError(f"{what} is {found:g}, more tokens than an answer can have")
     return () if found is None else (int(found),)
 
 

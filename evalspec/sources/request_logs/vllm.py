@@ -25,7 +25,7 @@ def read_vllm(content: bytes, shown: str) -> list[Request]:
     result = parsed(content, shown)
     if not isinstance(result, Mapping) or not all(isinstance(result.get(name), list) for name in NEEDED):
         raise InputError(
-            f"{shown} has no {', '.join(NEEDED)}, so it is no detailed result of vllm bench serve",
+            f"{shown} has no {', '.join(NEEDED)}, so it is not a detailed result of vllm bench serve",
             remedy="--save-result --save-detailed writes them",
         )
     known = ("ttfts", "itls", "output_lens", "errors", "latencies", "start_times", "queue_times", "generated_texts")
@@ -49,7 +49,7 @@ def _request(one: Mapping[str, Any], what: str) -> Request:
         number(one.get(name), f"{name} in {what}") for name in ("ttfts", "latencies", "start_times", "queue_times")
     )
     if not isinstance(one["itls"], list):
-        raise InputError(f"itls in {what} is no list")
+        raise InputError(f"itls in {what} is not a list")
     gaps = [number(gap, f"itls in {what}") or 0.0 for gap in one["itls"]]
     tokens = count(one["output_lens"], f"output_lens in {what}")
     failed = None

@@ -216,7 +216,7 @@ def _agreeing(codes: IntArray, categories: int, clusters: IntArray | None) -> in
 def _ratios(values: FloatArray) -> FloatArray:
     if len(values) and values.min() < 0:
         raise InputError(
-            f"`level: ratio` is for numbers from 0 on, and there is a rating of {values.min():g}",
+            f"`level: ratio` is for numbers of at least 0, but there is a rating of {values.min():g}",
             remedy="take `level: interval`",
         )
     total = values[:, None] + values[None, :]

@@ -56,7 +56,7 @@ class Spread:
         drawn: Variance of the plain error were all gaps large, with confidences that were drawn: that of the mean over
             rows of (sign x difference). For any signs, those of the population's gaps too, the mean is no larger.
         skewness: Of that mean, at least 0: where few answers are wrong, a sample that has fewer of them shows less
-            error and less noise at once.
+            error and minus noise at once.
         least: The least error that is asked of these bins.
     """
 

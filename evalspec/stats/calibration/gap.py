@@ -43,7 +43,7 @@ class GapDesign:
     Args:
         effect: Variance of the gap over that of independent rows, at least 1.
         clusters: How many there are; None: rows are independent.
-        degrees: Of freedom of the effect: clusters' worth of deviations that carry it; infinite: it is no estimate.
+        degrees: Of freedom of the effect: clusters' worth of deviations that carry it; infinite: it is not an estimate.
         largest: Rows of the largest cluster. No effect is larger: that is the one of rows that are copies.
     """
 

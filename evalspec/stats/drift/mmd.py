@@ -116,7 +116,7 @@ def _drawn(
     """At most so many rows, and their units as 0..G-1."""
     array = np.asarray(rows, dtype=np.float32)
     if array.ndim != 2 or not np.isfinite(array).all():
-        raise InputError("the rows are no finite numbers of one width")
+        raise InputError("the rows are not finite numbers of one width")
     chosen = np.arange(len(array))
     if len(array) > most:
         chosen = np.sort(rng.choice(len(array), most, replace=False))

@@ -223,10 +223,10 @@ def mean(
     """The mean of item losses.
 
     Where it is known between which limits a row lies, it has bounds from one row on, and they hold whatever the sample
-    has not drawn: BCa from 200 rows (or clusters) on where at least ten rows' worth of deviations carry the variance
-    although one more row lay at the far limit, else Gaffke's. With no limits known it has BCa's, where ten rows' worth
-    of deviations carry the variance of the sample; of a loss that is so rare and large that the sample has none of it
-    they know nothing.
+    has not drawn: BCa for at least 200 rows (or clusters) where at least ten rows' worth of deviations carry the
+    variance although one more row lay at the far limit, else Gaffke's. With no limits known it has BCa's, where ten
+    rows' worth of deviations carry the variance of the sample; of a loss that is so rare and large that the sample has
+    none of it they know nothing.
 
     Args:
         values: shape (n,), finite.
@@ -322,7 +322,7 @@ def paired_mean(
     first, second = _checked(candidate), _checked(baseline)
     n = first.shape[0]
     if second.shape[0] != n:
-        raise InputError(f"{n} rows of the candidate and {second.shape[0]} of the baseline are no pairs")
+        raise InputError(f"{n} rows of the candidate and {second.shape[0]} of the baseline are not pairs")
     limits = _around(limits, first, second)
     if clusters is None or n == 0:
         return PairedMean(first, second, np.ones(n), n, limits)

@@ -197,8 +197,9 @@ def bca(
 ) -> Estimate:
     """BCa bounds of any statistic of weighted rows.
 
-    It has bounds from 50 rows (or clusters) on, with 20 rows of every class that counts, where at least ten rows' worth
-    of deviations carry the variance (another number where the statistic has an attribute ``fewest_carrying``). Rows of
+    It has bounds for at least 50 rows (or clusters), with 20 rows of every class that counts, where at least ten rows'
+    worth of deviations carry the variance (another number where the statistic has an attribute ``fewest_carrying``).
+    Rows of
     few kinds (integer or boolean arrays) are drawn as counts.
 
     Args:
@@ -277,7 +278,7 @@ def paired_statistic(
     first, second = _rows_of(candidate), _rows_of(baseline)
     n = len(first[0])
     if len(second[0]) != n or n == 0:
-        raise InputError(f"{n} rows of the candidate and {len(second[0])} of the baseline are no pairs")
+        raise InputError(f"{n} rows of the candidate and {len(second[0])} of the baseline are not pairs")
 
     sample, plan = _plan((*first, *second), clusters, None)
     first, second = sample[: len(first)], sample[len(first) :]

@@ -56,7 +56,7 @@ def directions(embeddings: NDArray[Any]) -> NDArray[np.float32]:
         InputError: They are no vectors, or hold values that aren't finite.
     """
     if embeddings.ndim != 2 or not embeddings.shape[1]:
-        raise InputError(f"embeddings of shape {list(embeddings.shape)} are no vectors, one a row")
+        raise InputError(f"embeddings of shape {list(embeddings.shape)} are not vectors, one per row")
     unit = np.empty(embeddings.shape, np.float32)
     for start in range(0, len(unit), THEIRS_AT_A_TIME):
         part = embeddings[start : start + THEIRS_AT_A_TIME].astype(np.float64)

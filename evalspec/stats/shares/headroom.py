@@ -32,7 +32,7 @@ class Headroom(Estimate):
     @property
     def method(self) -> str:
         """Method of the bounds."""
-        return f"{self.ceiling:g} less the score: {self.score.method}"
+        return f"{self.ceiling:g} minus the score: {self.score.method}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """The ceiling less the score's bound on the other side."""

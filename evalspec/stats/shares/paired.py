@@ -281,7 +281,7 @@ def paired_proportion(
     """
     first, second = np.asarray(candidate, dtype=np.bool_), np.asarray(baseline, dtype=np.bool_)
     if first.shape != second.shape:
-        raise InputError(f"{first.shape[0]} rows of the candidate and {second.shape[0]} of the baseline are no pairs")
+        raise InputError(f"{first.shape[0]} rows of the candidate and {second.shape[0]} of the baseline are not pairs")
     if clusters is None:
         return PairedProportion(first, second)
     codes, groups = cluster_codes(clusters, first.shape[0])

@@ -51,7 +51,7 @@ class Proportion(Estimate):
             InputError: The counts can't be those of a share.
         """
         if n < 0 or not 0 <= successes <= n:
-            raise InputError(f"{successes} of {n} rows is no share")
+            raise InputError(f"{successes} of {n} rows is not a share")
         return cls(successes=float(successes), n=int(n))
 
     @property

@@ -55,7 +55,7 @@ class FailedShare(Estimate):
     def method(self) -> str:
         """Method by which a violation is shown."""
         if self.p is None:
-            return "queries failed, and what is made of answers alone is not compared"
+            return "queries failed, and what is computed from answers alone is not compared"
         return f"share of failed queries over {1.0 - self.p:.4g} (binomial with a design effect)"
 
     def bound(self, confidence: float, side: Side) -> float | None:

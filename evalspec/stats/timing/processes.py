@@ -166,7 +166,7 @@ def paired_log_ratio(candidate: ArrayLike, baseline: ArrayLike) -> PairedTiming:
     """
     a, b = np.asarray(candidate, dtype=np.float64), np.asarray(baseline, dtype=np.float64)
     if a.shape != b.shape:
-        raise ValueError(f"{len(a)} values of the candidate and {len(b)} of the baseline are no pairs")
+        raise ValueError(f"{len(a)} values of the candidate and {len(b)} of the baseline are not pairs")
     return PairedTiming(a, b)
 
 

@@ -1,4 +1,4 @@
-"""Percentiles and shares of queries whose order is not known, so that nothing shows how they depend on each other."""
+"""Percentiles and shares of queries whose order is not known, so that it is unknown how they depend on each other."""
 
 from __future__ import annotations
 

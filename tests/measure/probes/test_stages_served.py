@@ -176,13 +176,13 @@ def test_a_name_that_an_answer_leaves_out_took_no_time_and_an_answer_without_any
     load, infer = (np.unique(found.series[f"told_ns:{name}"]) for name in ("load", "infer"))
     np.testing.assert_array_equal(load, [0.0, 1e6, np.nan])
     np.testing.assert_array_equal(infer, [1e6, np.nan])
-    assert found.texts["told_unread"] == ("'infer;dur=fast' (its dur is no time in ms)",)
+    assert found.texts["told_unread"] == ("'infer;dur=fast' (its dur is not a time in ms)",)
 
 
 def test_what_can_not_be_read_is_kept_although_nothing_else_is_told(tmp_path: Path) -> None:
     found = probed(telling("how long;dur=1"), tmp_path)
     assert "told_by" not in found.facts
-    assert found.texts["told_unread"] == ("'how long;dur=1' (its name is no name, or over 60 letters)",)
+    assert found.texts["told_unread"] == ("'how long;dur=1' (its name is not a name, or over 60 letters)",)
 
 
 def test_counters_are_read_around_every_tenth_of_the_queries(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_name_that_is_taken_is_refused(site: Path, tmp_path: Path) -> None:
     points.write_text(points.read_text().replace("abstention =", "quality ="))
     refused = evalspec(taken, ["checks"], tmp_path)
     assert refused.returncode == 2
-    assert "already taken" in refused.stdout + refused.stderr
+    assert "already defined" in refused.stdout + refused.stderr
 
 
 REFERRAL = """\

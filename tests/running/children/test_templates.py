@@ -107,7 +107,10 @@ def test_another_number_of_templates_is_no_comparison(tmp_path: Path) -> None:
     check = quality("exact_match >= baseline - 3 pp")
     test = decided(check, run(tmp_path, check, texts(0.9, 0.9, 0.9), texts(0.9, 0.9, model="baseline")))
     assert test.missing is not None
-    assert "baseline has 2 templates, and number 3 is asked for" in test.missing
+    assert (
+        "baseline has 2 templates, and number 3 is needed; give both models the same number of templates"
+        in test.missing
+    )
 
 
 def test_a_class_is_held_for_each_template(tmp_path: Path) -> None:

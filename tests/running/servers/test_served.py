@@ -202,7 +202,7 @@ def test_checks_tell_the_same_of_a_server_that_drops_requests(tmp_path: Path, po
 
 
 def test_without_trust_nothing_is_started(tmp_path: Path, port: int) -> None:
-    with pytest.raises(SpecError, match="candidate runs the command python, which was not allowed; pass --trust"):
+    with pytest.raises(SpecError, match="candidate runs the command python, which is not allowed; pass --trust"):
         ran(write(tmp_path, port), trust=False)
     assert not (tmp_path / "run").exists()
 
@@ -230,7 +230,7 @@ def test_a_server_that_does_not_come_up_is_the_checks_error(
 def test_another_server_at_the_address_is_not_taken_for_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         record, _, _ = ran(write(tmp_path, other.getsockname()[1]))
-    assert "another server answers at" in checks(record)["quality"]["reason"]
+    assert "a different server already answers at" in checks(record)["quality"]["reason"]
 
 
 @pytest.mark.proof
@@ -310,7 +310,7 @@ def test_recovery_of_a_real_server(tmp_path: Path, port: int) -> None:
 def test_recovery_needs_a_server_that_the_spec_starts(tmp_path: Path, port: int) -> None:
     path = write(tmp_path, port, system=RECOVERY)
     path.write_text(path.read_text().replace(f'    start: [python, server.py, "{port}"]\n', ""))
-    with pytest.raises(SpecError, match="recovery is about a server that the spec starts"):
+    with pytest.raises(SpecError, match="recovery needs a server that the spec starts"):
         load(path)
 
 

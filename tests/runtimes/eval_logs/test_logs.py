@@ -99,7 +99,7 @@ def test_several_responses_are_refused(rows: pa.Table) -> None:
     log = {"format": "lm_eval", "outputs": TEXT, "key_from": "doc.id", "filter": "strict"}
     with pytest.raises(InputError, match=r"has 3 responses to one request \(`repeats`\)"):
         said("samples_sums_many.jsonl", rows, **log)
-    with pytest.raises(InputError, match="has 2 epochs, so several answers to each question"):
+    with pytest.raises(InputError, match="has 2 epochs, so there are several answers to each question"):
         said("epochs.eval", rows, format="inspect", outputs=TEXT)
 
 
@@ -227,9 +227,9 @@ def _everywhere(name: str, value: Any) -> Callable[[dict[str, Any]], dict[str, A
         (_everywhere("filtered_resps", [["-1.5", "False"]] * 2), "3 options and 2 log-likelihoods"),
         (_everywhere("filtered_resps", [["many", "False"]] * 4), "no log-likelihood: could not convert"),
         (_everywhere("filtered_resps", []), "a sample without responses"),
-        (_everywhere("filtered_resps", ["-12.5"]), "neither generates one text nor chooses"),
+        (_everywhere("filtered_resps", ["-12.5"]), "neither generates a text nor chooses an"),
         (_everywhere("arguments", {}), "a sample without the texts"),
-        (lambda sample: {"doc_id": 1, "answer": "4"}, "no file of lm-eval's samples"),
+        (lambda sample: {"doc_id": 1, "answer": "4"}, "not a file of lm-eval's samples"),
         (
             lambda sample: {**sample, "arguments": {"gen_args_0": sample["arguments"]["gen_args_0"]}},
             "one log-likelihood",

@@ -103,5 +103,5 @@ def test_a_type_that_is_not_known_is_refused(kind: Any) -> None:
 
 
 def test_a_type_that_the_protocol_has_not_is_refused() -> None:
-    with pytest.raises(HttpError, match="complex64, which the protocol has not"):
+    with pytest.raises(HttpError, match="complex64, which the protocol does not have"):
         oip.encode({"x": np.ones((1, 1), dtype=np.complex64)}, binary=True)

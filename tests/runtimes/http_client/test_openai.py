@@ -206,10 +206,10 @@ def test_what_is_sent(server: Playing, tmp_path: Path) -> None:
     ("mode", "words"),
     [
         ("401", "--env NAME"), ("404", "one of: small, large"), ("429", "raise its limit"), ("500", "--resume"),
-        ("context", "leave long rows out with `where:`"), ("slot", "leave long rows out"), ("window", "longer context"),
+        ("context", "exclude long rows with `where:`"), ("slot", "exclude long rows"), ("window", "longer context"),
         ("unknown", "one of: small, large"), ("template", "api: completions"), ("logprobs", "--max-logprobs"),
-        ("field", "`generate:` and `prompt:` hold what is sent"), ("error", "engine died"),
-        ("cut", "no reason for ending"), ("html", "`url:` is where /chat/completions begins"),
+        ("field", "what is sent is in `generate:` and `prompt:`"), ("error", "engine died"),
+        ("cut", "no finish reason"), ("html", "`url:` is where /chat/completions begins"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing, tmp_path: Path) -> None:
@@ -333,8 +333,9 @@ def test_the_key_is_sent_and_never_written(server: Playing, tmp_path: Path, monk
     ("changed", "words"),
     [
         ({"prompt": None}, "needs `prompt:`"), ({"generate": None}, "needs `generate:`"),
-        ({"generate": {}}, "max_tokens"), ({"generate": {"tokens": "exactly 8", "max_tokens": 8}}, "both say how long"),
-        ({"generate": {"tokens": "exactly 8", "stop": ["x"]}}, "nothing ends an answer"),
+        ({"generate": {}}, "max_tokens"), ({"generate": {"tokens": "exactly 8", "max_tokens": 8}}, "both set the "
+            "length of an answer"),
+        ({"generate": {"tokens": "exactly 8", "stop": ["x"]}}, "nothing may end an answer early, but"),
         ({"generate": {"tokens": "exactly 0"}}, "pattern"), ({"generate": {"tokens": "about 8"}}, "pattern"),
         ({"prompt": {"user": "no place"}}, "no place for an input"),
         ({"prompt": {"user": "{question} {topic}"}}, "'topic'"), ({"prompt": {"user": "a { b {question}"}}, "brace"),

@@ -80,8 +80,8 @@ def test_a_server_scores_as_the_model_itself(models: Path, score: str, orders: i
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("cut", "tells those of 1, so options have no likelihood"), ("no_done", "tells those of 0"),
-        ("no_usage", "does not tell how many tokens a prompt has"), ("empty", "tells a token of an option no prob"),
+        ("cut", "but reported 1, so options have no likelihood"), ("no_done", "but reported 0"),
+        ("no_usage", "does not report how many tokens a prompt has"), ("empty", "tells a token of an option no prob"),
     ],
 )  # fmt: skip
 def test_a_server_that_does_not_echo_gives_no_score(mode: str, words: str, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_server_that_does_not_echo_gives_no_score(mode: str, words: str, tmp_p
     ("score", "api", "words"),
     [
         ("pmi", "completions", "likelihood of an option alone"),
-        ("sum", "chat", "which servers tell of plain texts alone"),
+        ("sum", "chat", "which servers report only for plain texts"),
     ],
 )
 def test_what_no_server_tells_is_refused(score: str, api: str, words: str) -> None:

@@ -121,7 +121,7 @@ def test_queries_that_nobody_tells_of_void_it(
 
     monkeypatch.setattr(Client, "whole_run", Client.run, raising=False)
     monkeypatch.setattr(Client, "run", forgets)
-    with pytest.raises(InvalidError, match=r"the client told of \d+ queries, and \d+ were due"):
+    with pytest.raises(InvalidError, match=r"the client reported \d+ queries, but \d+ were due"):
         recover(tmp_path, victim)
     assert started[0].ended is not None
 

@@ -41,7 +41,7 @@ def test_a_row_too_long_for_the_context_costs_one_check(tmp_path: Path) -> None:
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240, env=os.environ)
     said = ended.stdout + ended.stderr
     assert ended.returncode == 4, said
-    assert "The prompt is too long for this model" in said and "leave long rows out with `where:`" in said
+    assert "The prompt is too long for this model" in said and "exclude long rows with `where:`" in said
     assert "Traceback" not in said
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     status = {one["check"]: one["status"] for one in record["checks"]}

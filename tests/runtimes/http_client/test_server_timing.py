@@ -46,10 +46,10 @@ def test_what_is_right_is_read(header: str, ms: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     ("header", "words"),
     [
-        ("a b;dur=1", "'a b;dur=1' (its name is no name, or over 60 letters)"),
-        (";dur=1", "its name is no name"),
-        ("größe;dur=1", "its name is no name"),
-        ("a;dur=fast", "'a;dur=fast' (its dur is no time in ms)"),
+        ("a b;dur=1", "'a b;dur=1' (its name is not a name, or over 60 letters)"),
+        (";dur=1", "its name is not a name"),
+        ("größe;dur=1", "its name is not a name"),
+        ("a;dur=fast", "'a;dur=fast' (its dur is not a time in ms)"),
         ("a;dur=", "no time"),
         ("a;dur", "no time"),
         ("a;dur=-1", "no time"),

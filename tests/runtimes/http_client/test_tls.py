@@ -146,10 +146,14 @@ def test_nothing_switches_verification_off(tmp_path: Path, ca: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("none.pem", "no file or folder"), ("text.pem", "holds no certificate"), ("../ca.pem", "outside the spec's")],
+    [
+        ("none.pem", "no file or folder"),
+        ("text.pem", "holds no readable certificate"),
+        ("../ca.pem", "outside the spec's"),
+    ],
 )
 def test_a_file_that_is_no_authority_is_named_before_anything_is_asked(name: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "text.pem").write_text("no certificate")
+    (tmp_path / "text.pem").write_text("no readable certificate")
     (tmp_path.parent / "ca.pem").write_text("")
     model = Http.model_validate(OIP | {"url": "https://127.0.0.1:1", "ca": name})
     with pytest.raises(InputError, match=words):
@@ -161,7 +165,7 @@ def test_a_server_that_speaks_no_https_is_named(ca: Path, tmp_path: Path) -> Non
         thread = threading.Thread(target=_refuse_once, args=(plain,))
         thread.start()
         model = Http.model_validate(OIP | {"url": f"https://127.0.0.1:{plain.getsockname()[1]}", "ca": ca.name})
-        with pytest.raises(InputError, match=r"no https is spoken with https://127\.0\.0\.1:\d+: "):
+        with pytest.raises(InputError, match=r"https does not work with https://127.0.0.1:\d+: "):
             model.load(Access(tmp_path))
         thread.join(timeout=10)
 
@@ -183,7 +187,7 @@ def test_an_address_is_taken_whoever_answers_there(authority: trustme.CA, tls: s
     """A server is in the way of another one whether or not its certificate is trusted."""
     with serving(tls=tls) as server:
         model = Http.model_validate(OIP | {"url": server.url, "start": ["python"]})
-        with pytest.raises(InputError, match="another server answers"):
+        with pytest.raises(InputError, match="a different server already answers"):
             check_free("m", model)
 
 

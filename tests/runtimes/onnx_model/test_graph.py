@@ -80,7 +80,7 @@ def test_every_truncation_is_a_sentence_or_a_model(tmp_path: Path) -> None:
         try:
             read_graph(tmp_path / "m.onnx", "m.onnx")
         except InputError as error:
-            assert "is no ONNX model" in str(error)
+            assert "is not an ONNX model" in str(error)
             refused += 1
     assert refused >= len(content) - 10
 

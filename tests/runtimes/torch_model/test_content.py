@@ -72,7 +72,7 @@ def test_weights_of_another_type_ask_for_a_cast(files: Path, tmp_path: Path) -> 
     access = Access(tmp_path, trust=True)
     model = Torch(path="state.pt", factory="net_of_two:Net", inputs={"input": ("a", "b")}, outputs={"value": "output"})
     served = Served(model, model.load(access), access, DatasetFacts())
-    with pytest.raises(InputError, match=r"weights are float32 and its input 'input' is float64; add .*cast: float32"):
+    with pytest.raises(InputError, match=r"weights are float32 but its input 'input' is float64; add .*cast: float32"):
         served.predict_all(pa.table({"a": [1.0], "b": [2.0]}))
 
 

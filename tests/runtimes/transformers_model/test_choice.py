@@ -151,7 +151,7 @@ def test_a_space_that_ends_the_prompt_belongs_to_the_option(models: Path) -> Non
 
 def test_a_text_longer_than_the_model_sees_is_said(models: Path) -> None:
     choices = [["a b " * 100, "c"]] * 4
-    with pytest.raises(InputError, match=r"a prompt with its option has \d+ tokens, and the model sees 256"):
+    with pytest.raises(InputError, match=r"a prompt with its option has \d+ tokens, but the model takes at most 256"):
         load(models, TEXTS).predict(arrays(choices))
 
 
@@ -166,8 +166,8 @@ def test_an_option_without_a_text_is_said(models: Path, tmp_path: Path) -> None:
     ("changes", "words"),
     [
         ({"prompt": None}, "`options` needs `prompt:`"),
-        ({"options": {"column": "choices", "show": "none"}}, "a letter is scored and none is shown"),
-        ({"classes": ["x", "y"]}, "`classes` and `options` exclude each other"),
+        ({"options": {"column": "choices", "show": "none"}}, "a letter is scored, but no letters are shown"),
+        ({"classes": ["x", "y"]}, "`classes` and `options` can't be combined: the"),
         ({"outputs": {"text": "text"}}, "`outputs` of a model with `options` are probabilities"),
         ({"options": {"column": "choices", "score": "max"}}, "Input should be"),
         ({"options": {"column": "choices", "orders": 27}}, "less than or equal to 26"),

@@ -78,7 +78,7 @@ def test_a_folder_that_lacks_a_part_is_refused_by_its_name(folder: Path, name: s
 
 
 def test_a_file_is_no_folder(folder: Path) -> None:
-    with pytest.raises(InputError, match="name its folder"):
+    with pytest.raises(InputError, match="give its folder"):
         Transformers(path="m/config.json").files(Access(folder.parent))
 
 
@@ -141,7 +141,7 @@ def test_nothing_is_looked_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_it_answers_no_rows(folder: Path) -> None:
-    with pytest.raises(NotRunError, match="no answers to rows"):
+    with pytest.raises(NotRunError, match="not answers to rows"):
         Transformers(path="m").load(Access(folder.parent), threads=1).predict({})
 
 

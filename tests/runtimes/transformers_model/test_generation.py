@@ -275,8 +275,8 @@ def test_a_batch_is_one_query_of_all_its_tokens(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("changes,words", [
-    ({"generate": {"max_tokens": 250}}, "the model sees 256"),
-    ({"prompt": {"user": "{question} " + "word " * 300}}, "the model sees 256"),
+    ({"generate": {"max_tokens": 250}}, "but the model takes at most 256"),
+    ({"prompt": {"user": "{question} " + "word " * 300}}, "but the model takes at most 256"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(folder: Path, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
@@ -290,7 +290,7 @@ def test_a_row_without_a_question_is_refused(folder: Path) -> None:
 
 def test_a_tokenizer_of_another_model_is_refused(folder: Path) -> None:
     tokenizer(folder / "m", merges=90)
-    with pytest.raises(InputError, match=r"has 348 tokens and the model embeds 318.*that the model was trained with"):
+    with pytest.raises(InputError, match=r"has 348 tokens, but the model embeds 318.*that the model was trained with"):
         load(folder)
 
 
@@ -308,7 +308,7 @@ def test_a_template_that_refuses_says_so(folder: Path) -> None:
     ({"generate": {"temperature": 0}}, "max_tokens"),
     ({"prompt": {"user": "no place"}}, "no place for an input"),
     ({"inputs": {"questions": "question"}}, "a place for 'question'"),
-    ({"prompt": None, "generate": None, "api": "chat"}, "`api` is about a `prompt`"),
+    ({"prompt": None, "generate": None, "api": "chat"}, "`api` needs a `prompt`"),
 ])  # fmt: skip
 def test_half_a_question_is_refused_when_the_spec_is_read(changes: dict[str, Any], words: str) -> None:
     given = {name: value for name, value in (ASKED | changes).items() if value is not None}
@@ -367,7 +367,7 @@ def test_times_on_the_device_must_be_those_of_the_clock(
     if holds:
         clock.check()
         return
-    with pytest.raises(InvalidError, match="the device says that tokens took"):
+    with pytest.raises(InvalidError, match="the device reports that tokens took"):
         clock.check()
 
 

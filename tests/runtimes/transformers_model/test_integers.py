@@ -111,9 +111,11 @@ def test_likelihoods_are_those_of_the_integers(models: Path, tmp_path: Path) -> 
     [
         (lambda kept: kept.pop(f"{UP}_scale"), f"has no {UP}_scale for each of its rows"),
         (lambda kept: kept.update({f"{UP}_scale": kept[f"{UP}_scale"][:3].clone()}), f"has no {UP}_scale for each"),
-        (lambda kept: kept.pop(UP), "hold model.layers.0.mlp.up_proj.weight_scale, which the model has not|lack"),
+        (lambda kept: kept.pop(UP), "hold model.layers.0.mlp.up_proj.weight_scale, which the model does not have|lack"),
         (lambda kept: kept.pop("model.norm.weight"), "lack model.norm.weight"),
-        (lambda kept: kept.update(another=kept["model.norm.weight"].clone()), "hold another, which the model has not"),
+        (lambda kept: kept.update(another=kept["model.norm.weight"].clone()), (
+            "hold another, which the model does not have"
+        )),
         (lambda kept: kept.update({UP: kept[UP][:, :8].clone()}), "hold model.layers.0.mlp.up_proj as integers"),
         (lambda kept: kept.update({UP.replace("up_proj", "in_proj"): kept[UP].clone(),
                                    UP.replace("up_proj", "in_proj") + "_scale": kept[f"{UP}_scale"].clone()}),

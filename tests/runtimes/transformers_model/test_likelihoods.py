@@ -148,7 +148,7 @@ def test_a_tokenizer_that_begins_twice_is_counted_and_scores_the_same_tokens(mod
     for windows in (Windows(16, 16, None), Windows(20, 7, 2)):
         one, other = (cut(TEXTS, load(models, name).coder, windows) for name in ("begins_twice", "fp32"))
         assert one.digest == other.digest and len(one.windows) == len(other.windows)
-    with pytest.raises(InputError, match="say context: 255"):
+    with pytest.raises(InputError, match="set context: 255"):
         ask(load(models, "begins_twice"), ["x" * 999], Windows(256, 256))
 
 
@@ -191,7 +191,7 @@ def test_a_context_that_the_model_does_not_have_is_refused(models: Path) -> None
 
 def test_weights_that_are_no_numbers_give_no_likelihood(models: Path, tmp_path: Path) -> None:
     altered(models / "fp32", tmp_path / "broken", lambda name, weight: weight * float("nan"))
-    with pytest.raises(InputError, match="no finite number"):
+    with pytest.raises(InputError, match="not a finite number"):
         ask(load(tmp_path, "broken"), TEXTS[:3], Windows(64, 64))
 
 

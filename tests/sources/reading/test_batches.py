@@ -199,7 +199,7 @@ def test_batches_are_opened_as_the_whole_is(tmp_path: Path) -> None:
     assert pa.Table.from_batches(batches).equals(whole.table.combine_chunks())
     assert (batches.rows, batches.unknown) == (whole.rows, whole.unknown) == (1000, 200)
     assert all(batch.num_rows for batch in open_batches(parquet(tmp_path, where="x > 990"), access, None, 64))
-    with pytest.raises(InputError, match="`where: x > 5000` holds for none of its 1,000 rows"):
+    with pytest.raises(InputError, match="`where: x > 5000` matches none of its 1,000 rows"):
         list(open_batches(parquet(tmp_path, where="x > 5000"), access))
     with pytest.raises(InputError, match=r"label column 'lux' is missing \(null or NaN\) in 13 of the rows up to 64"):
         list(open_batches(parquet(tmp_path, label="lux"), access, None, 64))

@@ -198,7 +198,7 @@ def test_types_that_widen_and_types_that_dont(kind: str, tmp_path: Path) -> None
     WRITERS[kind][1](pa.table({"a": pa.array([2.5])}), tmp_path / "parts" / f"b.{kind}")
     assert dataset.read(Access(tmp_path))["a"].to_pylist() == [1.0, 2.5]
     WRITERS[kind][1](pa.table({"a": ["x"]}), tmp_path / "parts" / f"b.{kind}")
-    assert "don't go together" in refused(dataset, tmp_path)
+    assert "don't fit together" in refused(dataset, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
@@ -256,18 +256,18 @@ def test_a_zip_archive_is_called_what_it_is(tmp_path: Path) -> None:
     import zipfile
 
     kinds = {
-        "schema.json": "it is a skops model; name it under `models:`, as `kind: sklearn`",
+        "schema.json": "it is a skops model; put it under `models:`, as `kind: sklearn`",
         "x.npy": "it is an npz archive; write `kind: npz`",
-        "net/data.pkl": "it is a torch file; name it under `models:`, as `kind: torch`",
+        "net/data.pkl": "it is a torch file; put it under `models:`, as `kind: torch`",
         "[Content_Types].xml": "it is an office document, such as a workbook; export its sheet as csv",
-        "rows.csv": "it is a zip archive; unpack it, and name the file in it",
+        "rows.csv": "it is a zip archive; unpack it, and give the file inside",
     }
     for name, said in kinds.items():
         with zipfile.ZipFile(tmp_path / "a.csv", "w") as archive:
             archive.writestr(name, "x")
-        assert refused(Csv(path="a.csv"), tmp_path) == f"'a.csv' is no csv file: {said}"
+        assert refused(Csv(path="a.csv"), tmp_path) == f"'a.csv' is not a csv file: {said}"
     (tmp_path / "a.csv").write_bytes(b"PK\x03\x04 and no more")
-    assert refused(Csv(path="a.csv"), tmp_path) == "'a.csv' is no csv file: it is a damaged zip archive"
+    assert refused(Csv(path="a.csv"), tmp_path) == "'a.csv' is not a csv file: it is a damaged zip archive"
 
 
 def test_a_name_that_stands_twice_in_a_parquet_file(tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ def test_arrays_of_several_axes_categories_and_an_index_with_a_name(tmp_path: Pa
         ({"a": [1], "b": [1, 2]}, "differ in their number of rows: a 1, b 2"),
         ({"a": 5}, "a is a single value"),
         ({"a": "abc"}, "a is a single value"),
-        ({"a": [1, "x"]}, "its cells can't be columns: "),
+        ({"a": [1, "x"]}, "its cells can't become columns: "),
         ((np.zeros((3, 2)), [1, 2]), "there are 3 rows and 2 labels"),
-        ((pd.DataFrame({"y": [1, 2]}), [1, 2]), "the inputs have a column 'y' already"),
+        ((pd.DataFrame({"y": [1, 2]}), [1, 2]), "the inputs already have a column 'y'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Duplicate column names"),
     ],
 )
@@ -80,5 +80,8 @@ def test_what_holds_no_rows(value: Any, why: str, tmp_path: Path) -> None:
 def test_what_nobody_handed_over(tmp_path: Path) -> None:
     for access in (Access(tmp_path), Access(tmp_path, memory=tmp_path)):
         for path in ("", "other.arrow", "../test.arrow"):
-            with pytest.raises(InputError, match="kind memory is what a program hands over, and none did"):
+            with pytest.raises(
+                InputError,
+                match=r"`kind: memory` is for objects that a program passes to evalspec\.run, and none were passed",
+            ):
                 MemoryRows(path=path).read(access)

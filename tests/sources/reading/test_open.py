@@ -51,7 +51,7 @@ def test_columns_wanted_come_with_label_key_and_cluster_and_without_those_of_whe
         ({"cluster": "pat"}, "there is no cluster column 'pat'"),
         ({"label": "lux"}, "label column 'lux' is missing (null or NaN) in 1 of 4 rows; drop them with `where: lux is"),
         ({"cluster": "lux"}, "cluster column 'lux' is missing"),
-        ({"where": "lux > 1000"}, "`where: lux > 1000` holds for none of its 4 rows"),
+        ({"where": "lux > 1000"}, "`where: lux > 1000` matches none of its 4 rows"),
         ({"where": "luz > 1"}, "unknown column 'luz'"),
     ],
 )
@@ -70,7 +70,7 @@ def test_nan_labels_are_missing_and_where_can_drop_them(tmp_path: Path) -> None:
 
 
 def test_no_rows(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is nothing to look at: it has no rows"):
+    with pytest.raises(InputError, match="there are no rows left: it has no rows"):
         open_dataset(dataset(tmp_path, TABLE.slice(0, 0)), Access(tmp_path))
 
 

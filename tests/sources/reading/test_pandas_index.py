@@ -1,4 +1,4 @@
-"""An index that pandas wrote without a name is no column of the data; one with a name is."""
+"""An index that pandas wrote without a name is not a column of the data; one with a name is."""
 
 from __future__ import annotations
 

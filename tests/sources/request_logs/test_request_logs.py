@@ -126,7 +126,7 @@ def test_one_benchmark_of_a_report(tmp_path: Path) -> None:
     assert len(read("guidellm", path, benchmark=1)) == 12
     with pytest.raises(InputError, match="has no benchmark 2"):
         read("guidellm", path, benchmark=2)
-    with pytest.raises(ValidationError, match="`benchmark` is about `format: guidellm`"):
+    with pytest.raises(ValidationError, match="`benchmark` belongs to `format: guidellm`"):
         read("vllm", benchmark=0)
 
 
@@ -137,12 +137,12 @@ def _strip(name: str) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("format", "change", "sentence"),
     [
-        ("vllm", _strip("itls"), "no detailed result of vllm bench serve"),
+        ("vllm", _strip("itls"), "not a detailed result of vllm bench serve"),
         ("vllm", lambda value: value | {"ttfts": value["ttfts"][:5]}, "lists of 5 and 12 requests"),
-        ("vllm", lambda value: value | {"ttfts": [-1.0] * 12}, "is '-1.0', not a number from 0 up"),
+        ("vllm", lambda value: value | {"ttfts": [-1.0] * 12}, "is '-1.0', not a number of at least 0"),
         ("vllm", lambda value: value | {"ttfts": ["fast"] * 12}, "is 'fast', not a number"),
         ("vllm", lambda value: value | {name: [] for name in LISTS}, "no requests"),
-        ("guidellm", _strip("benchmarks"), "no report of GuideLLM"),
+        ("guidellm", _strip("benchmarks"), "not a report of GuideLLM"),
         ("guidellm", lambda value: value["benchmarks"][0]["requests"]["successful"].pop() and value, "lists 9 of 10"),
         ("inference_perf", lambda value: value[0], "holds no list of requests"),
         ("inference_perf", lambda value: [_strip("end_time")(value[0])], "no start_time with an end_time after it"),
@@ -166,7 +166,7 @@ def test_units_of_aiperf(tmp_path: Path) -> None:
     same = read("aiperf", tmp_path / "ns.jsonl").column("ttft_ms").to_pylist()
     assert same == pytest.approx(read("aiperf").column("ttft_ms").to_pylist(), nan_ok=True)
     (tmp_path / "odd.jsonl").write_text(text.replace('"unit": "ms"', '"unit": "fortnights"'))
-    with pytest.raises(InputError, match=r"'fortnights', which is no unit of time \(choices: ns, us, ms, sec\)"):
+    with pytest.raises(InputError, match=r"'fortnights', which is not a unit of time \(choices: ns, us, ms, sec\)"):
         read("aiperf", tmp_path / "odd.jsonl")
 
 

@@ -79,7 +79,7 @@ def test_too_few_rows_have_no_test() -> None:
 
 def test_rows_that_are_no_numbers_are_refused() -> None:
     rng = np.random.default_rng(6)
-    with pytest.raises(InputError, match="no finite numbers"):
+    with pytest.raises(InputError, match="not finite numbers"):
         mmd_test(np.full((9, 2), math.nan), np.zeros((9, 2)), rng=rng)
     with pytest.raises(InputError, match="2 numbers beside rows of 3"):
         mmd_test(np.zeros((9, 2)), np.zeros((9, 3)), rng=rng)

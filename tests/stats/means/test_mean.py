@@ -135,7 +135,7 @@ def test_a_ratio_is_decided_as_the_difference_with_that_factor() -> None:
 
 
 def test_rows_that_are_no_pairs_are_refused() -> None:
-    with pytest.raises(InputError, match="are no pairs"):
+    with pytest.raises(InputError, match="are not pairs"):
         paired_mean(np.ones(3), np.ones(4))
 
 
@@ -241,7 +241,7 @@ def test_fifty_rows_have_no_bound_and_say_from_which_number_on() -> None:
     values = np.random.default_rng(10).exponential(size=50)
     for estimate in (mean(values), paired_mean(values, values[::-1]).difference()):
         assert p_values(estimate, 1.0) == (None, None)
-        assert "from 200 rows on" in estimate.method
+        assert "with at least 200 rows" in estimate.method
 
 
 @pytest.mark.proof

@@ -212,7 +212,7 @@ def test_a_comparison_without_bounds_still_has_its_value() -> None:
 def test_arrays_of_different_lengths_are_refused() -> None:
     with pytest.raises(InputError, match="3, 4 rows"):
         bca(average, (np.ones(3), np.ones(4)), rng=np.random.default_rng(0), alpha=0.05)
-    with pytest.raises(InputError, match="are no pairs"):
+    with pytest.raises(InputError, match="are not pairs"):
         paired_statistic(average, (np.ones(3),), (np.ones(4),), rng=np.random.default_rng(0), alpha=0.05)
 
 

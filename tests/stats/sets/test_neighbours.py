@@ -60,7 +60,7 @@ def test_of_nothing_there_is_none() -> None:
 def test_what_can_not_be_compared_is_refused() -> None:
     with pytest.raises(InputError, match="row 1 isn't finite"):
         directions(np.array([[1.0], [np.inf]]))
-    with pytest.raises(InputError, match="no vectors"):
+    with pytest.raises(InputError, match="not vectors"):
         directions(np.zeros((3, 2, 2)))
     with pytest.raises(InputError, match="of 4 and of 5"):
         neighbours(directions(cloud(3, 0, 4)), directions(cloud(3, 0, 5)), 0.9)

@@ -20,7 +20,7 @@ def test_it_is_the_score_seen_from_the_ceiling() -> None:
     assert left.p_value(0.02, "upper") == score.p_value(0.96, "lower")
     assert left.n_to_decide(0.02, 0.05) == score.n_to_decide(0.96, 0.05)
     assert left.n == 1000
-    assert left.method.startswith("0.98 less the score")
+    assert left.method.startswith("0.98 minus the score")
 
 
 def test_a_score_over_the_ceiling_leaves_less_than_nothing() -> None:

@@ -16,7 +16,8 @@ from evalspec.language.requirement import Requirement
 from evalspec.language.units import custom_error
 
 _INTERVAL = (
-    "BCa over units, from 50 on; where few disagree Clopper-Pearson and Hoeffding's bounds, which need no variance"
+    "BCa over units if there are at least 50; where few disagree Clopper-Pearson and Hoeffding's bounds, which need "
+    "no variance"
 )
 FEWEST_UNITS = 20
 """Below, neither method has a bound."""
@@ -44,13 +45,15 @@ class Agreement(Check):
     80 % means anything, and the guideline for labels, not the model, is what must become better.
 
     ## Method
-    Values are matched by what they say (3, 3.0 and "3" are one). Categories stand in the order of their numbers; texts
+    Values are matched by what they say (3, 3.0 and "3" are one). Categories are in the order of their numbers; texts
     need `order:` where the order counts. Bounds resample units (BCa), whole clusters where the dataset has a
-    `cluster:`, from 50 units on. Where few units disagree a bootstrap says too little: then the disagreement inside
-    units is bounded by Clopper-Pearson (Hoeffding, where it is no plain share) and that between units by Hoeffding's
-    inequality, at half the level each. These hold for every n, are wide, and are there from 20 units on for `kappa`
-    and for nominal `alpha` with as many ratings in each unit. Where fewer than ten units agree on another category than
-    the most frequent one, the upper bound is made so too, or is not there: resamples can't agree more than the sample.
+    `cluster:` with at least 50 units. Where few units disagree a bootstrap says too little: then the disagreement
+    inside units is bounded by Clopper-Pearson (Hoeffding, where it is not a plain share) and that between units by
+    Hoeffding's inequality, at half the level each. These hold for every n, are wide, and are there with at least 20
+    units for
+    `kappa` and for nominal `alpha` with as many ratings in each unit. Where fewer than ten units agree on another
+    category than the most frequent one, the upper bound is made so too, or is not there: resamples can't agree more
+    than the sample.
     Landis and Koch's words for sizes are shown as a guide and decide nothing.
 
     References: Cohen 1960 and 1968. Fleiss 1971. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011.
@@ -108,21 +111,21 @@ class Agreement(Check):
     def _twice(self) -> Problem | None:
         rater = next((name for name in self.raters if self.raters.count(name) > 1), None)
         if rater is not None:
-            return Problem(f"rater {rater!r} stands twice, and agrees with itself", remedy="leave one out")
+            return Problem(f"rater {rater!r} is listed twice, and would agree with itself", remedy="leave one out")
         category = next((name for name in self.order if self.order.count(name) > 1), None)
-        return None if category is None else Problem(f"{category!r} stands twice in `order:`", remedy="leave one out")
+        return None if category is None else Problem(f"{category!r} is listed twice in `order`", remedy="leave one out")
 
     def _order_unused(self) -> Problem | None:
         if not self.order:
             return None
         if self.level in ("interval", "ratio"):
             return Problem(
-                f"`level: {self.level}` takes numbers as they are, so `order:` says nothing", remedy="take it out"
+                f"`level: {self.level}` takes numbers as they are, so `order:` says nothing", remedy="remove it"
             )
         if self.level == "nominal" and self.weights == "none":
             return Problem(
                 "`order:` says nothing where categories are only equal or not",
-                remedy="add `level: ordinal` or `weights: linear`, or take it out",
+                remedy="add `level: ordinal` or `weights: linear`, or remove it",
             )
         return None
 

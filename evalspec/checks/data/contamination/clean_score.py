@@ -124,7 +124,7 @@ def _found(
     """The two metrics, or why they are not there."""
     full, clean = sides[0], sides[1]
     if metric not in FRACTIONS:
-        reason = f"{metric} is no fraction that is better when higher, so its change is in no points"
+        reason = f"{metric} is not a fraction that is better when higher, so its change is in no points"
         return {}, {CHANGE: reason, CLEAN: reason}
     if clean.estimate is None or clean.estimate.value is None or full.estimate is None or full.estimate.value is None:
         nothing = "every row of the test set was seen in training: there is no clean row to score"
@@ -160,7 +160,7 @@ def change(
         return clean_change(seen, clean, among / int(counted.sum()))
     statistic, classes = _statistic(how)
     if statistic is None:
-        reason = f"no bound: {metric} of all rows less that of the clean ones has no interval here"
+        reason = f"no bound: {metric} of all rows minus that of the clean ones has no interval here"
         return ValueOnly(full.value - clean.value, rows.n, reason)
     return resampled_change(
         statistic, statistic.arrays(rows), dirty, rng=tools.rng(metric, "clean"), alpha=tools.alpha,
@@ -261,7 +261,7 @@ def _by_level(
         lines.append((name, int(found.sum()), value, gained if gained is None or not points else 100.0 * gained))
     columns = (
         Column(name="found by"), Column(name="rows", unit="rows"), Column(name=f"{metric} without them", unit=unit),
-        Column(name="all less these", unit="pp" if points else unit),
+        Column(name="all minus these", unit="pp" if points else unit),
     )  # fmt: skip
     return Table(
         title=f"{metric} without the rows that each way finds",

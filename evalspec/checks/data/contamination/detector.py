@@ -27,7 +27,7 @@ class Level:
     Args:
         kind: One word for it, in evidence: ``exact``, ``near``, ``span``.
         metric: The metric that it counts to: ``exact_duplicates`` (which ``near_duplicates`` counts too),
-            ``near_duplicates``, ``ngram_overlap``, or one of rows that are no copies; empty: none.
+            ``near_duplicates``, ``ngram_overlap``, or one of rows that are not copies; empty: none.
         title: Head of its column in the table: ``equal``, ``shares a span``.
         rows: shape (m,), test rows that it flags; more than the sets' own together where sets add up.
         in_set: Training set: test rows that it alone flags, shape (m,).

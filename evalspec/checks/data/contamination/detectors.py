@@ -152,7 +152,7 @@ def _look_at_order(check: Contamination, inputs: Inputs, found: LanguageModel) -
             raise NotRunError(f"the order of {check.test} is that of one text: name it in `column:`")
         order = row_order(check, inputs, [str(one or "") for one in table.column(columns[0]).to_pylist()])
     except NotRunError as reason:
-        found.notes.append(f"Not looked at: {reason}.")
+        found.notes.append(f"Not checked: {reason}.")
         return
     found.blocks.append(order.table())
     found.weakens += order.suspicion

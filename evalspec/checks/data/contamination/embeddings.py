@@ -70,7 +70,7 @@ class EmbeddingDetector:
         found = [f"{plural(none, 'row')} of {test} {has} an embedding of zeros, without neighbours."] if none else []
         if self.chance > MUCH:
             found.append(
-                f"{100 * self.chance:.3g} % of the rows of {test} have a neighbour inside {test}: where these are no "
+                f"{100 * self.chance:.3g} % of the rows of {test} have a neighbour inside {test}: if these are not "
                 f"copies, raise `embedding_similarity:` (here {self._similarity:g})."
             )
         return tuple(found)
@@ -139,7 +139,7 @@ class EmbeddingDetector:
         return Table(
             title=f"Neighbours in the embeddings of {self._model}",
             caption=f"Cosine of at least {self._similarity:g}. The last line is the chance level: independent rows of "
-            "one source. As many pairs per million in training are no sign of copies.",
+            "one source. As many pairs per million in training are not a sign of copies.",
             columns=columns,
             rows=tuple(lines),
         )

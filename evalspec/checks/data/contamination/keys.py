@@ -1,4 +1,4 @@
-"""Rows of the test set whose key a training row has too, whatever else stands in them."""
+"""Rows of the test set whose key a training row has too, whatever else they contain."""
 
 from __future__ import annotations
 

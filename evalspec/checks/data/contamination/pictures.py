@@ -68,8 +68,8 @@ class PictureDetector:
         )
         if self.chance > MUCH:
             found.append(
-                f"{100 * self.chance:.3g} % of the pictures of {test} look like another one of {test}: where these are "
-                f"no copies, raise `picture_similarity:` (here {self._similarity:g})."
+                f"{100 * self.chance:.3g} % of the pictures of {test} look like a different one of {test}: if these "
+                f"are not copies, raise `picture_similarity:` (here {self._similarity:g})."
             )
         return tuple(found)
 
@@ -111,7 +111,7 @@ class PictureDetector:
                 closeness={name: kept.search.closeness for name, kept in self._sets.items()},
                 method=(
                     f"pictures whose perceptual hashes of 64 bits differ in {FURTHEST} at most (each such pair is "
-                    f"looked at) and whose pixels at {SIDE} x {SIDE} correlate by {self._similarity:g} at least; "
+                    f"compared) and whose pixels at {SIDE} x {SIDE} correlate by {self._similarity:g} at least; "
                     f"{100 * self.chance:.3g} % of the test pictures look like another test picture"
                 ),
             ),

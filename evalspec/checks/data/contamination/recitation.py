@@ -117,7 +117,7 @@ def recited_rows(check: Contamination, inputs: Inputs) -> RecitedRows:
     judged = long & swapped & alone & ~told
     if not judged.any():
         raise NotRunError(
-            f"the rows of {check.test} go on alike, or with words that {check.recite} is sent, so nothing shows that "
+            f"the rows of {check.test} go on alike, or with words that {check.recite} is sent, so they can't show that "
             "one was known"
         )
     answers = inputs.predict(rows, check.test, METRIC, check.recite)
@@ -128,12 +128,12 @@ def recited_rows(check: Contamination, inputs: Inputs) -> RecitedRows:
     if enough.mean() < WROTE_ENOUGH:
         raise NotRunError(
             f"only {plural(int(enough.sum()), 'answer')} of {len(enough):,} of {check.recite} have {RUN} words, so it "
-            "could not have gone on; name a model entry whose prompt is the text alone (`api: completions`)"
+            "could not have continued; name a model entry whose prompt is the text alone (`api: completions`)"
         )
     left_out = {
         "too few words": int((~long | ~swapped).sum()),
         "goes on as another row does": int((long & swapped & ~alone).sum()),
-        "its next words stand in what the model is sent": int((long & swapped & alone & told).sum()),
+        "its next words are in what the model is sent": int((long & swapped & alone & told).sum()),
     }
     return RecitedRows(
         judged,

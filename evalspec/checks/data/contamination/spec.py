@@ -54,17 +54,18 @@ class Contamination(Check):
     rows whose text is there and blank, in which nothing of the test set can be (a csv's empty cell is missing).
     Beside these, where the spec asks for it:
 
-    - `predictions: candidate`: `clean_score`, its `metric:` (default: accuracy) on the test rows that are no copy
-      (neither exact, nor near, nor sharing a span), and `clean_score_change`, the score of all rows less that one.
+    - `predictions: candidate`: `clean_score`, its `metric:` (default: accuracy) on the test rows that are not a
+      copy (neither exact, nor near, nor sharing a span), and `clean_score_change`, the score of all rows minus that
+      one.
     - `embedding: MODEL`: `embedding_neighbours`, share of test rows whose embedding points the way of a training row.
-    - `prompts: MODEL`: `prompt_overlap`, test rows whose text stands in that language model's system text, or is one of
+    - `prompts: MODEL`: `prompt_overlap`, test rows whose text is in that language model's system text, or is one of
       the examples that it is shown (`shots:`), word for word or nearly.
     - `recite: MODEL`: `recited`, share of test rows whose next 8 words a language model writes when it is shown the
-      first half of the row, less the share whose next 8 words it writes with two neighbours among them swapped. Of rows
-      of 24 words and more, of those that go on as no other row does, and with words that the model is not sent.
+      first half of the row, minus the share whose next 8 words it writes with two neighbours among them swapped. Of
+      rows of 24 words and more, of those that go on as no other row does, and with words that the model is not sent.
       With `shuffles: 999` also the rank of the published order of the rows among shuffled ones, by the likelihood that
       the model gives them: no metric, but told in the report.
-    - `key`: `shared_keys`, test rows with the key of a training row, whatever else stands in them.
+    - `key`: `shared_keys`, test rows with the key of a training row, whatever else they contain.
 
     ## Why it matters
 
@@ -83,7 +84,7 @@ class Contamination(Check):
     - Text: Jaccard similarity of the sets of runs of `shingle_words` words is at least `similarity`. At the defaults
       one word changed among 15, or two among 30, is near. Candidates share one of their rarest shingles, of so many
       that no pair is missed (prefix filter; Chaudhuri 2006, Bayardo 2007): recall 100 %, where MinHash finds the share
-      that its bands are solved for. Texts made from one form share much and are still told apart fast, by what is left
+      that its bands are solved for. Texts made from one form share much and are still separated fast, by what is left
       to share (Xiao 2011) and by bit sketches (Sandes 2020). All others are verified exactly. There is no closure over
       chains: a match is always a pair.
     - Arrays (pixels, signals, embeddings; fixed length): root mean square difference of at most `tolerance` of the
@@ -91,7 +92,7 @@ class Contamination(Check):
       16 and more. The search is exact: recall 100 %.
     - Tables: every number differs by at most `tolerance` of its column's range (1st to 99th percentile of the test
       set), all else is equal. The search is exact: recall 100 %.
-    - Pictures (arrays, or files in bytes; from 32 x 32 pixels on; the only column compared): also those that look the
+    - Pictures (arrays, or files in bytes; at least 32 x 32 pixels; the only column compared): also those that look the
       same. Perceptual hashes of 64 bits (DCT; Zauner 2010) of all pairs find candidates, pixels at 32 x 32 decide: they
       correlate by `picture_similarity` at least, whole or with 2 to 5 % cut off at the sides of one. Sizes may differ.
       Found of photographs of 128 x 128: encoded again (JPEG 20 to 90), halved, enlarged, 15 % brighter, made grey:
@@ -116,10 +117,11 @@ class Contamination(Check):
     same share is printed for the test rows among themselves: the chance level. Keys: typed digests, as for rows.
 
     Prompts: what fills the places of the prompt, joined, is looked for as it is compared above. It is the same as an
-    example's where the words are; it stands in a text from 5 words on; and it is near an example from `similarity` on.
+    example's where the words are; it is in a text with at least 5 words; and it is near an example from
+    `similarity` on.
     Recitation (after Carlini 2021, Golchin 2023): the longest text among the places is cut in half at a word, the
     first half is sent in its place, and the next 8 words are looked for anywhere in the answer. A row whose next 8
-    words are those of another row too, or stand in its first half, the system text or an example, says nothing and is
+    words are those of another row too, or are in its first half, the system text or an example, says nothing and is
     left out. The control is a twin of each row in which the first two neighbours that differ among the 8 words are
     swapped: who knows the words and not the row writes one as often as the other. The difference is of pairs (Tango
     1998). It is NOT_RUN where most answers have fewer than 8 words: such a model is named once more, with a prompt that
@@ -130,14 +132,15 @@ class Contamination(Check):
     likely as any other, so p = (1 + orders at least as likely) / (1 + shuffles) is exact. A p-value of 0.01 or less
     stands with the verdict; a larger one shows nothing, and no requirement can ask for it.
 
-    All others of these are facts about these files, without an interval; the recall stands beside them. What was found,
+    All others of these are facts about these files, without an interval; the recall is next to them. What was found,
     with its training row and the shared text, lies in the evidence.
 
     `clean_score_change` is a share of dirty rows, which is a fact, times the difference of the scores of dirty and
     clean rows, which are separate samples. Of shares of rows (accuracy) that difference has a score interval (Miettinen
     and Nurminen 1985), with clusters and of means MOVER (Zou and Donner 2008); with few dirty rows the bound is their
-    share. Of other metrics (macro F1, areas): BCa over rows, drawn within the dirty and the clean ones, from 50 of each
-    on; of boxes and masks the value only. The report repeats the clean score where `quality` gives that of all rows.
+    share. Of other metrics (macro F1, areas): BCa over rows, drawn within the dirty and the clean ones, with at least
+    50 of each; of boxes and masks the value only. The report repeats the clean score where `quality` gives that of all
+    rows.
 
     ## What it cannot show
 
@@ -207,7 +210,7 @@ class Contamination(Check):
             "prompt_overlap",
             "rows",
             "lower",
-            "Test rows that stand in the prompt of a model.",
+            "Test rows that are in the prompt of a model.",
             exact=True,
             label="test rows in the prompt",
         ),
@@ -215,7 +218,7 @@ class Contamination(Check):
             "recited",
             "%",
             "lower",
-            "Share of long test rows that a model goes on with in their own words, less that with two swapped.",
+            "Share of long test rows that a model continues word for word, minus that with two swapped.",
             interval="Tango's score interval of pairs, with clusters",
             label="test rows that the model recites",
         ),
@@ -223,9 +226,9 @@ class Contamination(Check):
             "clean_score_change",
             "pp",
             "lower",
-            "`metric:` of all test rows less that of those not seen in training.",
-            interval="share of dirty rows x the score interval of dirty less clean rows (MOVER with clusters and of "
-            "means); BCa over rows of a metric that is no mean",
+            "`metric:` of all test rows minus that of those not seen in training.",
+            interval="share of dirty rows x the score interval of dirty minus clean rows (MOVER with clusters and of "
+            "means); BCa over rows of a metric that is not a mean",
             shows=("clean score change",),
             label="score that copies of training rows add",
         ),
@@ -269,7 +272,7 @@ class Contamination(Check):
         0,
         ge=0,
         le=9999,
-        description="Orders of the rows that `recite:` is asked for beside the published one; 0: none.",
+        description="Shuffled orders of the rows that `recite:` tries in addition to the published one; 0: none.",
     )
     embedding: ModelName | None = Field(
         None, description="Model whose `outputs: {embedding: ...}` are compared, all pairs of test and training rows."
@@ -341,7 +344,7 @@ class Contamination(Check):
             "embedding_neighbours": ("embedding", self.embedding, "the model that gives embeddings"),
             "prompt_overlap": ("prompts", self.prompts, "the model whose prompt is searched"),
             "recited": ("recite", self.recite, "the model that is shown halves of rows"),
-            "shared_keys": ("key", self.keys, "the column that names a row"),
+            "shared_keys": ("key", self.keys, "the column that identifies a row"),
         }
         field, value, what = asked.get(requirement.metric, ("", True, ""))
         if not value:
@@ -350,7 +353,7 @@ class Contamination(Check):
             return f"{requirement.metric} is not compared between models; require it of each"
         if field == "predictions" and self.metric_ not in FRACTIONS:
             return (
-                f"{requirement.metric} is in points and {self.metric_} is no fraction that is better when higher; "
+                f"{requirement.metric} is in points and {self.metric_} is not a fraction that is better when higher; "
                 "take another `metric:`, such as accuracy"
             )
         if requirement.metric == "recited":

@@ -31,7 +31,7 @@ class Group:
     """Rows of a condition, a class, or a value.
 
     Args:
-        name: As it stands in a requirement.
+        name: As written in a requirement.
         kind: ``condition``, ``class``, ``group``, ``class in group``.
         rows: Rows inside.
         unknown: Rows of which it can't be said, since what decides it is missing there.
@@ -159,12 +159,12 @@ def class_codes(inputs: Inputs, dataset: str, tally: Tally) -> Codes | str:
     column = tally.columns[label]
     kind = _family(column)
     if kind not in ("text", "truth value", "number"):
-        return f"the label is {column.type}, which is no class"
+        return f"the label is {column.type}, which is not a class"
     found, distinct = _codes(label, column), _distinct(column)
     if kind == "number" and (column.over or len(found.names) > MOST_NUMBERS):
         return f"the label holds {distinct} distinct numbers, which are values; store classes as text"
     if kind == "text" and (column.over or len(found.names) > max(MOST_CLASSES, tally.rows // 2)):
-        return f"the label holds {distinct} distinct texts in {tally.rows:,} rows, which are no classes"
+        return f"the label holds {distinct} distinct texts in {tally.rows:,} rows, which are not classes"
     return found if found.names else f"the label {label!r} is missing in every row"
 
 

@@ -113,7 +113,7 @@ def measure(check: Coverage, inputs: Inputs) -> CheckResult:
         conditions={"rows needed": check.needed(None, inputs.confidence), "groups": len(covered.groups)},
         notes=[*_notes(check, covered), *gaps.notes],
         weakens=[] if "missing_conditions" in asked else [
-            f"{check.dataset} says nothing of {name}: {why}" for name, why in absent.items()
+            f"{check.dataset} has no rows for {name}: {why}" for name, why in absent.items()
         ],
         evidence=_write(check, inputs, covered.groups),
     )  # fmt: skip
@@ -298,7 +298,7 @@ def _blocks(check: Coverage, covered: Covered, gaps: Represented, absent: Mappin
     if absent:
         columns = (Column(name="condition"), Column(name="why"))
         rows = tuple((name, why) for name, why in absent.items())
-        title = f"What {check.dataset} says nothing of"
+        title = f"Not covered by {check.dataset}"
         found.append(Table(title=title, caption="Declared conditions without a row.", columns=columns, rows=rows))
     return tuple(found)
 

@@ -205,6 +205,6 @@ def _estimate(
 
 def _distance(share: Proportion, counted: float, dataset: str) -> Estimate:
     signed = Transformed(
-        share, lambda value: value - counted, lambda value: value + counted, f"less the share in {dataset}"
+        share, lambda value: value - counted, lambda value: value + counted, f"minus the share in {dataset}"
     )
     return AbsoluteDifference(signed)

@@ -37,14 +37,14 @@ def _as_text(value: Any) -> Any:
 class Condition(Part):
     """A condition that deployment brings: ``{name: night, where: lux < 10, share: 30 %, min_n: 200}``."""
 
-    name: Name = Field(description="What requirements call it: `smallest_slice(night) >= 200 rows`.")
+    name: Name = Field(description="Its name in requirements: `smallest_slice(night) >= 200 rows`.")
     where: str | None = Field(
-        None, description="Which rows: `lux < 10`. Default: those of the spec's slice of this name."
+        None, description="Its rows: `lux < 10`. Default: those of the spec's slice of this name."
     )
     share: Share | None = Field(None, ge=0, le=1, description="Its share in deployment, where that is declared.")
     min_n: int | None = Field(None, ge=1, description="Rows that it needs; default: that of the check.")
     at_least: Share | None = Field(
-        None, gt=0, lt=1, description="In place of `min_n`: what a requirement asks of a score there, `88 %`."
+        None, gt=0, lt=1, description="Instead of `min_n`: the limit of a requirement on the score there, `88 %`."
     )
     expected: Share | None = Field(None, gt=0, le=1, description="Beside `at_least`: the score that is expected there.")
 
@@ -199,7 +199,7 @@ class Coverage(Check):
         for what, found in (("conditions", names), ("by", list(self.by))):
             twice = next((name for name in found if found.count(name) > 1), None)
             if twice is not None:
-                return Problem(f"{twice!r} stands twice in `{what}`", remedy="leave one out")
+                return Problem(f"{twice!r} is listed twice in `{what}`", remedy="leave one out")
         return None
 
     def _population_wrong(self) -> Problem | None:
@@ -263,7 +263,7 @@ class Coverage(Check):
         for one in self.declared:
             if one.where is None and one.name not in names.slices:
                 problem = Problem(
-                    f"condition {one.name!r} has no `where:` and is no slice of this spec",
+                    f"condition {one.name!r} has no `where:` and is not a slice of this spec",
                     choices=names.slices,
                     remedy=did_you_mean(one.name, names.slices) or "write {name: " + one.name + ", where: lux < 10}",
                 )
@@ -299,7 +299,7 @@ class Coverage(Check):
         return None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
-        """Columns of conditions and of the population that are misspelt, and literals that they can't be held against.
+        """Columns of conditions and of the population that are misspelt, and literals that they can't be compared with.
 
         That a column is not there is what it finds.
         """

@@ -73,13 +73,13 @@ def read_croissant(path: Path, record_set: str | None) -> Croissant:
 def _content(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_BYTES:
-            raise InputError(f"{path.name} is larger than 16 MiB, so it is no Croissant file")
+            raise InputError(f"{path.name} is larger than 16 MiB, so it is not a Croissant file")
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path.name} can't be read as Croissant: it is no JSON ({error})") from error
+        raise InputError(f"{path.name} can't be read as Croissant: it is not JSON ({error})") from error
     if not isinstance(content, dict) or not ("recordSet" in _plain(content) or "distribution" in _plain(content)):
         raise InputError(
-            f"{path.name} is no Croissant file: it has neither recordSet nor distribution",
+            f"{path.name} is not a Croissant file: it has neither recordSet nor distribution",
             remedy="name the JSON-LD that describes the dataset",
         )
     return _plain(content)

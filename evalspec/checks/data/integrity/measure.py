@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
 
 MOST_NOTES = 20
-TWICE = "Rows that stand twice"
+TWICE = "Duplicate rows"
 
 
 @dataclass
@@ -102,7 +102,7 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
         violations = Fact(float(found.violations), found.rows, "counted over all rows", first=_worst_rules(found))
         estimates["schema_violations"] = Measured(violations, withhold=found.withhold) if found.withhold else violations
     else:
-        missing["schema_violations"] = "there is no rule that the rows could be held against"
+        missing["schema_violations"] = "there is no rule to check the rows against"
     if found.duplicates is None:
         missing["duplicate_rows"] = found.no_duplicates
     else:
@@ -260,17 +260,17 @@ class _Scan:
         named = [name for name, repeats in self._names.items() if repeats.found()[0] == 0]
         if named and found.rows > 1:
             found.withhold = NoEvidence(
-                f"{named[0]!r} has another value in every row, so no row could stand in two splits; "
-                "name the columns that count in `duplicates_by:`"
+                f"{named[0]!r} has another value in every row, so no row could be in two splits; name the columns that "
+                "count in `duplicates_by:`"
             )
         if len(mixed.splits) < 2:
             one = f" ({mixed.splits[0]})" if mixed.splits else ""
-            found.withhold = NoEvidence(f"{split!r} names one split only{one}, so no row could stand in two")
+            found.withhold = NoEvidence(f"{split!r} names one split only{one}, so no row could be in two")
         found.notes.append(f"Splits in {split!r}: {', '.join(mixed.splits[:10])}.")
         if count:
             rows = rows_of(inputs.batches(self._check.dataset), mixed, some)
             found.broken.append((split, _as_broken("rows in several splits", count, rows, split)))
-            found.shown["Rows that stand in several splits"] = rows
+            found.shown["Rows in several splits"] = rows
 
 
 def _as_broken(rule: str, count: int, rows: Sequence[RepeatedRow], name: str) -> Broken:

@@ -205,7 +205,7 @@ def _range(name: str, array: pa.Array, what: str, limit: Bound) -> Found:
             bound = pa.scalar(limit).cast(kind)
         except pa.ArrowException as error:
             raise InputError(
-                f"{what} {limit!r} of column {name!r} is no {kind}",
+                f"{what} {limit!r} of column {name!r} is not a {kind}",
                 remedy="write 2026-01-31, or 2026-01-31T12:00:00Z where times have a zone",
             ) from error
     else:
@@ -263,7 +263,7 @@ def _pattern(name: str, array: pa.Array, missing: Mask, pattern: str) -> Found:
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
         raise InputError(
-            f"pattern {pattern!r} of column {name!r} is no regular expression: {reason}",
+            f"pattern {pattern!r} of column {name!r} is not a regular expression: {reason}",
             remedy="write one in RE2's syntax, which has no look-around and no back-references",
         ) from error
     return "pattern", ~np.asarray(fits.fill_null(False)) & ~missing

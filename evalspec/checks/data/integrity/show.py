@@ -103,4 +103,4 @@ def write(check: Integrity, folder: Path, broken: Sequence[tuple[str, Broken]]) 
     types = (pa.int64(), pa.string(), pa.string(), pa.string())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     pq.write_table(pa.table(arrays, names=["row", "column", "rule", "value"]), folder / file, compression="zstd")
-    return [(file, "cells that break a rule: row, column, rule, what stands there")]
+    return [(file, "cells that break a rule: row, column, rule, value")]

@@ -40,7 +40,7 @@ class ColumnRule(Part):
         None, min_length=1, max_length=LONGEST_PATTERN, description="Regular expression (RE2) that all of a text fits."
     )
     nullable: bool = Field(True, description="Cells may be missing (null or NaN).")
-    unique: bool = Field(False, description="No value may stand in two rows.")
+    unique: bool = Field(False, description="No value may occur in two rows.")
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -68,7 +68,7 @@ class ColumnRule(Part):
         """A bound or a pattern beside a type that has none."""
         for field, fits in self.fitting.items():
             if self.type is not None and self.type not in fits:
-                return Problem(f"`{field}` says nothing of `type: {self.type}`", remedy="take one of the two out")
+                return Problem(f"`{field}` does not apply to `type: {self.type}`", remedy="remove one of the two")
         return None
 
     @property
@@ -88,10 +88,10 @@ class Integrity(Check):
     ## What it measures
 
     `schema_violations`: cells that break a rule of `table_schema` (type, range, allowed values, pattern, missing where
-    that is not allowed, a value that stands in two rows where each must be `unique`), each once for every rule that it
-    breaks; with them a named column that is not there, a column whose type can't hold what is asked for, a file whose
-    sha256 is not the one in `digest` or in the Croissant file (once it has one, every file needs one), and rows that
-    stand in two splits (where a column has another value in every row none could, so `duplicates_by` must say which
+    that is not allowed, a value that occurs in two rows where each must be `unique`), each once for every rule that it
+    breaks; with them a named column that is not there, a column whose type can't hold the required values, a file whose
+    sha256 is not the one in `digest` or in the Croissant file (once it has one, every file needs one), and rows in
+    two splits (where a column has another value in every row none could, so `duplicates_by` must say which
     count).
     `missing_rate(column)`: the share of cells that are missing (null or NaN); without a column that of the column where
     most are.
@@ -106,7 +106,7 @@ class Integrity(Check):
     ## Method
 
     One pass over all rows, some at a time, so that tables larger than memory are read, shared with other checks of the
-    spec that look at them (`shift`, `coverage`); a second one only to show rows that stand twice. All figures are exact
+    spec that look at them (`shift`, `coverage`); a second one only to show duplicate rows. All figures are exact
     facts of these rows. Equal rows are found by 64-bit digests of typed values (among 100 million rows the chance of
     one accidental pair is under 1 in 3,000); columns of a type that has no digest are named. A Croissant file (JSON-LD,
     version 1.0 or 1.1) gives types of fields and sha256 of files; rules in `table_schema` come on top. Rows that break
@@ -176,7 +176,7 @@ class Integrity(Check):
         for name, value in self.digest.items():
             plain = value.removeprefix("sha256:")
             if len(plain) != 64 or set(plain) - set("0123456789abcdef"):
-                raise ValueError(f"digest of {name!r} is no sha256; write 64 digits of 0-9 and a-f")
+                raise ValueError(f"digest of {name!r} is not a sha256; write 64 digits of 0-9 and a-f")
         return self
 
     def needs(self) -> tuple[Need, ...]:
@@ -190,7 +190,7 @@ class Integrity(Check):
         return None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
-        """Rules of columns that are misspelt, or hold what the rule can't be held against.
+        """Rules of columns that are misspelt, or hold what the rule can't be compared with.
 
         That a column is not there, or holds another type than a rule's own ``type``, is what it finds.
         """
@@ -204,7 +204,7 @@ class Integrity(Check):
                 if TYPE_OF.get(column_family(holds) or "", fits[-1]) not in fits:
                     yield Misfit(("table_schema", name, field), Problem(
                         f"column {name!r} holds {holds}, of which `{field}` says nothing",
-                        remedy=f"say `type: {fits[-1]}` beside it if it should hold that, or take it out",
+                        remedy=f"say `type: {fits[-1]}` beside it if it should hold that, or remove it",
                     ))  # fmt: skip
             if _no_value_fits(rule.values, column_family(holds)):
                 yield Misfit(("table_schema", name, "values"), Problem(
@@ -230,7 +230,7 @@ class Integrity(Check):
         """Why it can't be judged: there is no rule, or there are not so many rows."""
         nothing = not (self.table_schema or self.croissant or self.digest or self.split)
         if requirement.metric == "schema_violations" and nothing:
-            return "schema_violations needs something to hold the rows against; name columns in `table_schema:`"
+            return "schema_violations needs rules for the rows; name columns in `table_schema:`"
         return check_rows(requirement, self.dataset, rows.get(self.dataset))
 
     def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
@@ -254,6 +254,6 @@ def _no_pattern(pattern: str) -> Problem | None:
     try:
         pc.match_substring_regex(pa.array([""]), f"^(?:{pattern})$")
     except pa.ArrowException as error:
-        message = f"{pattern!r} is no regular expression: {str(error).splitlines()[0]}"
+        message = f"{pattern!r} is not a regular expression: {str(error).splitlines()[0]}"
         return Problem(message, remedy="write one in RE2's syntax, which has no look-around and no back-references")
     return None

@@ -102,7 +102,7 @@ def _copied(check: Labels, rows: LabelledRows) -> list[str]:
     if check.audited is None or len(rows.given) < SUSPICIOUS or not rows.audited.all() or rows.wrong.any():
         return []
     every = f"the audit agrees with the label in each of {len(rows.given):,} rows"
-    return [f"{every}: see that {check.audited!r} is no copy of it"]
+    return [f"{every}: see that {check.audited!r} is not a copy of it"]
 
 
 def _columns(check: Labels, inputs: Inputs) -> list[str]:
@@ -243,9 +243,7 @@ def _estimates(
                 Parts({name: _or_none(one) for name, one in found.rates.items()}, whole), withhold=odd
             )
         else:
-            missing["label_error_rate"] = (
-                f"the column {check.audited!r} holds no label, so nobody has looked at any row"
-            )
+            missing["label_error_rate"] = f"the column {check.audited!r} holds no label, so no row was audited"
     else:
         missing["label_error_rate"] = "no row was audited; name the column in `audited:`"
     if found.doubts is None:
@@ -274,7 +272,7 @@ def _no_ratio(check: Labels, found: LabelsResult, why: str | None) -> str:
         return "there are no slices; name them in `by:`"
     if not found.looked.any():
         return str(why) if check.audited is None else f"the column {check.audited!r} holds no label"
-    return f"no slice has {check.min_n} rows that were looked at"
+    return f"no slice has {check.min_n} audited rows"
 
 
 def _or_none(rate: Proportion) -> Estimate:
@@ -319,5 +317,5 @@ def _notes(check: Labels, found: LabelsResult, why: str | None) -> list[str]:
         notes.append(f"Auditors found classes that no label names: {listed}.")
     if found.small:
         small = f"{plural(len(found.small), 'slice')} {verb(len(found.small), 'has', 'have')}"
-        notes.append(f"{small} fewer than {check.min_n} rows that were looked at.")
+        notes.append(f"{small} fewer than {check.min_n} audited rows.")
     return notes

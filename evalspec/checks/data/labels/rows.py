@@ -63,7 +63,7 @@ def read_rows(check: Labels, inputs: Inputs) -> LabelledRows:
     if check.audited == label:
         raise InputError(f"`audited: {label}` is the label itself", remedy="name the column of what auditors found")
     if label in check.features:
-        raise InputError(f"{label!r} is the label, and among `features:` it vouches for itself", remedy="take it out")
+        raise InputError(f"{label!r} is the label, and among `features:` it vouches for itself", remedy="remove it")
     columns = [label] if check.audited is None else [label, check.audited]
     table = inputs.table(check.dataset, columns)
     if not table.num_rows:
@@ -83,6 +83,6 @@ def _check_classes(read: Categories, label: str, dataset: str) -> None:
     if count > MOST_CLASSES or (broken and count > 20):
         what = "numbers" if broken else "values"
         raise InputError(
-            f"the label column {label!r} of {dataset} holds {count:,} different {what}, which are no classes",
+            f"the label column {label!r} of {dataset} holds {count:,} different {what}, which are not classes",
             remedy="labels of a regression can't be right or wrong; leave this check out",
         )

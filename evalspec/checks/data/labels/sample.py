@@ -40,8 +40,8 @@ def not_random(
     what = "their labels are distributed" if odd == "labels" else f"the slice {odd} is among them"
     where = "whatever their label is" if odd == "labels" else "from all slices alike"
     return (
-        f"the audited rows are no random sample: {what} otherwise than among the other rows (p {told[odd]:.1g}); "
-        f"draw rows at random, {where}"
+        f"the audited rows are not a random sample: {what} differently than among the other rows (p "
+        f"{told[odd]:.1g}); draw rows at random, {where}"
     )
 
 

@@ -42,7 +42,7 @@ def blocks(check: Labels, inputs: Inputs, found: LabelsResult) -> list[AnyBlock]
         named = [f"{cell.name} ({int(found.looked[cell.rows].sum())})" for cell in found.small[:SMALL_SHOWN]]
         more = len(found.small) - len(named)
         shown.append(Text(
-            title="Slices too small to count", caption=f"Fewer than {check.min_n} rows looked at (in brackets).",
+            title="Slices too small to count", caption=f"Fewer than {check.min_n} audited rows (in brackets).",
             text=", ".join(named) + (f" and {more} more" if more else ""),
         ))  # fmt: skip
     if found.looked.any():

@@ -41,8 +41,9 @@ class Labels(Check):
     """Wrong labels: how many there are, and where.
 
     ## What it measures
-    - `label_error_rate`: share of rows whose label is not the true one, of rows drawn at random that somebody looked
-      at: the column in `audited:` holds their true label, and nothing elsewhere. `label_error_rate(dark)`: of a slice.
+    - `label_error_rate`: share of rows whose label is not the true one, of audited rows drawn at
+      random: the column in `audited:` holds their true label, and nothing elsewhere. `label_error_rate(dark)`: of a
+          slice.
     - `label_error_concentration`: how many times as often labels are wrong in a slice as outside of it; the largest, or
       that of a slice. Slices are those in `by:`: names of slices, columns, or crosses of them; `class` is the label.
     - `estimated_label_errors`: share of rows that confident learning takes for wrong. It may only stand under `warn:`;
@@ -128,7 +129,7 @@ class Labels(Check):
     check: Literal["labels"] = "labels"
     dataset: DatasetName
     audited: Column | None = Field(
-        None, description="Column with the true label of rows drawn at random and looked at; empty elsewhere."
+        None, description="Column with the true label of rows drawn at random and audited; empty elsewhere."
     )
     by: Annotated[tuple[Cross | str, ...], Listing()] = Field(
         (), description="Names of slices, columns, or {cross: [class, b]}."
@@ -178,7 +179,7 @@ class Labels(Check):
         said = (
             "say `out_of_sample: true` if it was not trained on these rows" if self.predictions else "name `features:`"
         )
-        return Problem("nothing says which labels are wrong", remedy=f"{AUDIT}; or {said}")
+        return Problem("the labels that are wrong are unknown", remedy=f"{AUDIT}; or {said}")
 
     def _without_predictions(self) -> Problem | None:
         if self.predictions is not None:
@@ -186,19 +187,17 @@ class Labels(Check):
         field = "out_of_sample" if self.out_of_sample else "held_out" if self.held_out is not None else None
         if field is None:
             return None
-        return Problem(
-            f"`{field}:` is about `predictions:`, and there are none", remedy="name the model, or take it out"
-        )
+        return Problem(f"`{field}:` is about `predictions:`, and there are none", remedy="name the model, or remove it")
 
     def _twice(self) -> Problem | None:
         if self.held_out == self.dataset:
-            return Problem(f"`held_out: {self.held_out}` is the dataset itself", remedy="name another one")
+            return Problem(f"`held_out: {self.held_out}` is the dataset itself", remedy="name a different one")
         if self.audited is not None and self.audited in self.features:
-            return Problem(f"{self.audited!r} is both `audited:` and one of `features:`", remedy="take it out of these")
+            return Problem(f"{self.audited!r} is both `audited:` and one of `features:`", remedy="remove it from these")
         names = [frozenset(entry) for entry in self.entries]
         twice = next((entry for entry in names if names.count(entry) > 1), None)
         return None if twice is None else Problem(
-            f"{' & '.join(sorted(twice))!r} stands twice in `by:`", remedy="leave one out"
+            f"{' & '.join(sorted(twice))!r} is listed twice in `by`", remedy="leave one out"
         )  # fmt: skip
 
     def enumerates(self, slices: Sequence[str]) -> bool:
@@ -219,8 +218,8 @@ class Labels(Check):
             return None
         columns = sorted({name for names_ in self.entries for name in names_} - set(names.slices))
         return (
-            f"check {self.name!r} takes slices from {', '.join(columns)} and leaves out those with fewer than "
-            f"{self.min_n} rows; bound them: add `{TOO_SMALL} == 0` to its requirements"
+            f"check {self.name!r} takes slices from {', '.join(columns)} and skips those with fewer than {self.min_n} "
+            f"rows; bound them: add `{TOO_SMALL} == 0` to its requirements"
         )
 
     def check_requirement(
@@ -242,17 +241,17 @@ class Labels(Check):
         if metric == TOO_SMALL:
             return None
         if self.audited is None and (metric == "label_error_rate" or requirement not in self.warn):
-            return f"{metric} is decided on rows that somebody looked at; {AUDIT}"
+            return f"{metric} is decided on audited rows; {AUDIT}"
         return None if metric != "label_error_rate" else _too_few(requirement, rows.get(self.dataset), confidence)
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
         """A label among the features, or audited by itself."""
         label = labels.get(self.dataset)
         if label is not None and label in self.features:
-            message = f"{label!r} is the label of {self.dataset}, so the classifier would be told the answer"
+            message = f"{label!r} is the label of {self.dataset}, so the classifier would see the answer"
             yield Misfit(("features", self.features.index(label)), Problem(message, remedy="leave it out"))
         if label is not None and self.audited == label:
-            message = f"{label!r} is the label of {self.dataset}, and what auditors found stands in another column"
+            message = f"{label!r} is the label of {self.dataset}, and the auditors' labels are in a different column"
             yield Misfit(("audited",), Problem(message, remedy="name the column with the true labels"))
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:

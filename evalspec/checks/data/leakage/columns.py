@@ -208,7 +208,7 @@ def _time_scale(known: Mapping[str, pa.DataType], name: str) -> pa.DataType:
         with_zone = next(one for one, zone in zoned.items() if zone)
         without = next(one for one, zone in zoned.items() if not zone)
         raise InputError(
-            f"column {name!r} has a time zone in {with_zone} and none in {without}: which is later can't be told",
+            f"column {name!r} has a time zone in {with_zone} and none in {without}: which is later is unknown",
             remedy="give both a zone, or neither",
         )
     if any(pa.types.is_date(kind) for kind in known.values()):

@@ -95,7 +95,7 @@ def measure(check: Leakage, inputs: Inputs) -> CheckResult:
         notes += told.notes
         estimates |= _of_columns(told, left_out, findings)
     if left_out:
-        notes.append(f"Not looked at, since a training set lacks them: {', '.join(left_out)}.")
+        notes.append(f"Not checked, since a training set lacks them: {', '.join(left_out)}.")
     estimates |= {metric: one.measured for metric, one in findings.shared.items()}
     notes += [note for one in findings.shared.values() for note in one.notes]
     rows = test.num_rows

@@ -59,11 +59,11 @@ class Leakage(Check):
     Other columns of the test set that a training set lacks, or holds another kind of values in, are told by it.
     The counts are facts about these files. Ids are compared by value and type: 1 is 1.0 and is not "1"; where the two
     sides hold different types, none could ever be equal, and the check says so. Rows whose id or time is missing may
-    belong to either side: they are counted, and with them nothing is shown to hold. Blank text is no id. Times with a
-    zone are compared as instants; a date and a time are compared by day. `index_overlap` stands beside what a split at
-    random would give, m n (n - 1) / (N (N - 1)) of n training and m test rows. Conflicting rows are equal by digests of
-    128 bits. Training rows go by once, however many there are; memory holds of each test row who, when and where it is
-    and digests. Only `target_leakage` needs rows: the columns that it judges, and the label, of both sides.
+    belong to either side: they are counted, and with them nothing is shown to hold. Blank text is not an id. Times with
+    a zone are compared as instants; a date and a time are compared by day. `index_overlap` is shown next to what a
+    random split would give, m n (n - 1) / (N (N - 1)) of n training and m test rows. Conflicting rows are equal by
+    digests of 128 bits. Training rows go by once, however many there are; memory holds of each test row who, when and
+    where it is and digests. Only `target_leakage` needs rows: the columns that it judges, and the label, of both sides.
 
     `target_leakage`: numbers are cut at 64 quantiles of training, categories stand for themselves, missing cells are a
     category. Each cell gets the share of a class that its training rows have (without labelled training rows: those of
@@ -144,7 +144,7 @@ class Leakage(Check):
     after: str | None = Field(None, description="Test rows must be later than this day: 2026-04-30.")
     columns: Annotated[tuple[str, ...], Listing()] = Field(
         (),
-        description="Columns looked at for `target_leakage` and `conflicting_labels`; default: what the model reads.",
+        description="Columns checked for `target_leakage` and `conflicting_labels`; default: what the model reads.",
     )
 
     @field_validator("after")
@@ -155,17 +155,19 @@ class Leakage(Check):
         try:
             return datetime.date.fromisoformat(value).isoformat()
         except ValueError as error:
-            raise custom_error(Problem(f"{value!r} is no day", remedy="write such as 2026-04-30")) from error
+            raise custom_error(Problem(f"{value!r} is not a day", remedy="write such as 2026-04-30")) from error
 
     @model_validator(mode="after")
     def _sets_differ(self) -> Self:
         if self.test in self.train:
             raise custom_error(
-                Problem(f"the test set {self.test!r} is named among its own training sets", remedy="name another one")
+                Problem(
+                    f"the test set {self.test!r} is named among its own training sets", remedy="name a different one"
+                )
             )
         twice = next((name for name in self.train if self.train.count(name) > 1), None)
         if twice is not None:
-            raise custom_error(Problem(f"{twice!r} stands twice in `train`", remedy="leave one out"))
+            raise custom_error(Problem(f"{twice!r} is listed twice in `train`", remedy="leave one out"))
         return self
 
     @property
@@ -208,7 +210,7 @@ class Leakage(Check):
         if requirement.metric == "target_leakage" and requirement.threshold <= 0.0:
             return "no column is shown to tell nothing: its bound stays above 0; allow a little, such as 0.9"
         if requirement.part is not None and self.columns and requirement.part not in self.columns:
-            return f"{requirement.part!r} is not among the columns that are looked at; add it to `columns:`"
+            return f"{requirement.part!r} is not among the checked columns; add it to `columns:`"
         return check_rows(requirement, self.test, rows.get(self.test))
 
     def matched(self, labels: Mapping[str, str]) -> tuple[Matched, ...]:

@@ -144,7 +144,7 @@ def _split(inputs: Inputs, labelled: Mapping[str, tuple[pa.Table, str]], test: s
         rows = pa.concat_tables(picked, promote_options="permissive")
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"columns of {', '.join(fitted)} and {test} don't go together: {reason}") from error
+        raise InputError(f"columns of {', '.join(fitted)} and {test} don't fit together: {reason}") from error
     size, clusters = picked[-1].num_rows, inputs.clusters(test)
     judged = np.arange(rows.num_rows) >= rows.num_rows - size
     if fitted:
@@ -194,10 +194,10 @@ def _together(others: NDArray[np.bool_], count: int, split: _Split, told: LabelS
     rows, judged = int(others[split.judged].sum()), int(split.judged.sum())
     name = "the rarest class" if count == 1 else f"one of the {count} rarest classes"
     if rows >= FEWEST_OF_CLASS:
-        told.notes.append(f"The {count} rarest classes, of {counted(rows)} that are judged, are held against as one.")
+        told.notes.append(f"The {count} rarest classes, of {counted(rows)} that are judged, are compared as one.")
         return {name: others}
     if rows:
-        told.notes.append(f"Columns are not held against {name}, of {counted(rows)}: it takes {FEWEST_OF_CLASS}.")
+        told.notes.append(f"Columns are not compared with {name}, of {counted(rows)}: it takes {FEWEST_OF_CLASS}.")
     if rows > FEW_OF_ALL * judged:
         told.withhold = NoEvidence(
             f"{rows:,} of {judged:,} rows that are judged are of {name}, too few to say what tells these: "

@@ -40,7 +40,7 @@ def measure(check: Saturation, inputs: Inputs) -> CheckResult:
     if not rows:
         raise InputError(f"dataset {check.dataset} has no rows to look at")
     if check.predictions is None:
-        missing |= dict.fromkeys(OF_SCORES, "the check has no `predictions:`, the model whose score is looked at")
+        missing |= dict.fromkeys(OF_SCORES, "the check has no `predictions:`, the model whose score is checked")
     elif check.scored is None:
         missing |= dict.fromkeys(OF_SCORES, "no requirement is about the score")
     else:

@@ -43,17 +43,17 @@ class Saturation(Check):
     - `data_age`: days from the day on which the data were collected (`origin: {collected: 2026-05-01}` of the dataset)
       to the day of the run.
     - `after_cutoff`: share of rows that are of a later day than the last of which the model (`predictions:`) learned
-      (`trained_until: 2026-01-31` of the model). The day of a row stands in the column `day:`; without it all rows are
+      (`trained_until: 2026-01-31` of the model). The day of a row is in the column `day:`; without it all rows are
       of the day of collection.
 
     ## Why it matters
     On a test set that good models solve to 99.8 % the next model can only win by noise, and by errors in the labels. A
-    gain is no progress where the interval around the score is wider than the gain. And a test set of years ago says
+    gain is not progress where the interval around the score is wider than the gain. And a test set of years ago says
     how the model does on the data of years ago. What was published before a language model learned may be in what it
     learned, whatever nobody can search; what came later can't.
 
     ## Method
-    Score and bounds are those of `quality` on the same rows, clusters included; the headroom is the ceiling less the
+    Score and bounds are those of `quality` on the same rows, clusters included; the headroom is the ceiling minus the
     score, with its bounds turned around. The ceiling is a known number, and one other than 100 % says where it comes
     from. Set `headroom` against the smallest difference that matters, and `interval_width` against the gain that is
     claimed: `interval_width <= 1 pp` where the new model is said to be a point better. The width is at the policy's
@@ -109,7 +109,7 @@ class Saturation(Check):
 
     check: Literal["saturation"] = "saturation"
     dataset: DatasetName
-    predictions: ModelName | None = Field(None, description="The model whose score is looked at.")
+    predictions: ModelName | None = Field(None, description="The model whose score is checked.")
     day: str | None = Field(
         None, min_length=1, description="Column with the day of each row, for after_cutoff; default: the origin's."
     )
@@ -130,7 +130,7 @@ class Saturation(Check):
         if unit != "fraction" or better != "higher":
             raise custom_error(
                 Problem(
-                    f"{self.metric_} is no share that is better where it is higher, so it has no ceiling",
+                    f"{self.metric_} is not a share that is better where it is higher, so it has no ceiling",
                     remedy="take one such as accuracy",
                 )
             )
@@ -159,7 +159,7 @@ class Saturation(Check):
         if requirement.metric == AFTER and self.predictions is None:
             return f"{AFTER} needs `predictions:`, the model whose last day of learning counts"
         if requirement.metric in OF_SCORES and self.predictions is None:
-            return f"{requirement.metric} needs `predictions:`, the model whose score is looked at"
+            return f"{requirement.metric} needs `predictions:`, the model whose score is checked"
         if requirement.metric == "headroom" and requirement.threshold >= 100.0 * self.ceiling:
             return f"a score of 0 would leave {100.0 * self.ceiling:g} pp and no more"
         return None
@@ -185,4 +185,4 @@ def collected(origin: Mapping[str, str], dataset: str) -> datetime.date | str:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:
-        return f"`{COLLECTED}: {text}` in the origin of {dataset} is no day; write such as 2026-05-01"
+        return f"`{COLLECTED}: {text}` in the origin of {dataset} is not a day; write such as 2026-05-01"

@@ -77,8 +77,8 @@ class ClassifierResult:
                 f"a side ({planted}), so a low AUC shows nothing"
             )
         return (
-            f"a planted shift with an AUC of {tolerance:g} was not told apart any better ({planted}) than these rows "
-            f"by this classifier on {self.rows:,} rows a side, so they may have moved as far"
+            f"a planted shift with an AUC of {tolerance:g} was not detected any better ({planted}) than these rows by "
+            f"this classifier on {self.rows:,} rows a side, so they may have moved as far"
         )
 
 

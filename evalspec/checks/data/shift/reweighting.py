@@ -99,13 +99,13 @@ def row_scores(metric: str, rows: Scored) -> NDArray[np.float64]:
         Undefined: It is no mean over all rows, or no fraction.
     """
     if METRICS[metric].unit != "fraction":
-        raise Undefined(f"reweighted_score_change is in points and {metric} is no fraction; take accuracy")
+        raise Undefined(f"reweighted_score_change is in points and {metric} is not a fraction; take accuracy")
     how = score(metric, None, rows)
     if isinstance(how, Share) and bool(how.among(rows).all()):
         return how.hit(rows).astype(np.float64)
     if isinstance(how, MeanLoss):
         return np.asarray(how.losses(rows), dtype=np.float64)
-    raise Undefined(f"{metric} is no mean over rows, so rows can't be weighted; take accuracy")
+    raise Undefined(f"{metric} is not a mean over rows, so rows can't be weighted; take accuracy")
 
 
 def with_answers(pool: classifier.Pool, answers: list[Predictions]) -> classifier.Pool:
@@ -289,8 +289,8 @@ def _table(check: Shift, inputs: Inputs, found: Reweighted, measured: float | No
         caption += f" There is {found.change.method}."
     if measured is not None:
         caption += (
-            " Where the measured score is another, labels are given otherwise there, or something has changed that "
-            "was not recorded."
+            " If the measured score differs, labels are assigned differently there, or something unrecorded has "
+            "changed."
         )
     return Table(
         title=f"What the shift does to {metric}",

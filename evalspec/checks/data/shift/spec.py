@@ -79,15 +79,15 @@ class Shift(Check):
     space that has another value in each row of both (50 and more; of large data in the 20,000 drawn) is taken for a
     name of the row and left out with a note, unless the candidate is said to read it or `columns:` names it.
     Columns are those of the reference. One that the current data lacks, or holds values of another kind in (text for
-    numbers), is an error of `validate`; a label may be missing there, and columns of the current data alone are no part
-    of the question.
+    numbers), is an error of `validate`; a label may be missing there, and columns of the current data alone are not
+    part of the question.
     Strings are categories or texts as they are in the reference. A column that can't be compared (bytes, records) is an
     error where `columns:` names it; else it counts in K as one not shown to be alike, and no sentence over all columns
     passes. So does one that is constant in the reference and not in the current data, by Wasserstein.
     Categories never seen: Clopper-Pearson of the current rows, for the reference's categories as they are.
     `c2st_auc`: gradient boosting with fixed settings and a seed, trained on one half of at most 5,000 rows of each
     side, judged on the other half by DeLong. PASS also needs that a planted shift of the tolerance's size (rows drawn
-    again, so that one column ranks higher) is found by the same classifier on as many rows, and told apart better than
+    again, so that one column ranks higher) is found by the same classifier on as many rows, and separated better than
     the rows themselves are: few rows teach a classifier a part of what there is, of both alike. Else it stays
     undecided.
     With clusters, variances grow by the design effect.
@@ -269,7 +269,7 @@ def too_few(n: int, m: int, tolerance: float, confidence: float, sentence: str) 
     Args:
         n: Rows of the reference.
         m: Rows of the current data.
-        tolerance: What the distance is held against.
+        tolerance: What the distance is compared with.
         confidence: Of the policy.
         sentence: The requirement.
     """

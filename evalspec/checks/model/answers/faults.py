@@ -55,7 +55,7 @@ def faults(answers: Predictions, looked_for: tuple[str, ...] = ()) -> FaultyRows
         found.rows["truncated"] = np.array([one.lower() in CUT for one in answers.finish_reasons.tolist()])
     if answers.extracted is None:
         found.missing["unparsed"] = (
-            f"nothing says where in the texts of {answers.model} the answer is; add `answer:` to the model"
+            f"the model does not say where in the texts of {answers.model} the answer is; add `answer:` to the model"
         )
     else:
         found.rows["unparsed"] = np.array([one is None for one in answers.extracted.tolist()])

@@ -62,7 +62,7 @@ class LengthRatio(Comparison):
 
     def difference(self, factor: float, margin: float) -> Estimate:
         """Estimate of the ratio less ``factor``."""
-        return Transformed(self.ratio(), lambda value: value - factor, lambda value: value + factor, "less the factor")
+        return Transformed(self.ratio(), lambda value: value - factor, lambda value: value + factor, "minus the factor")
 
 
 def measure(check: WrittenAnswers, inputs: Inputs) -> CheckResult:
@@ -148,7 +148,7 @@ def _notes(check: WrittenAnswers, audit: RefusalAudit | None) -> tuple[str, ...]
     if check.refusals is None:
         return ()
     if audit is None:
-        return (f"{REFUSAL} is what the pattern finds: nobody has looked at a sample of the answers",)
+        return (f"{REFUSAL} is what the pattern finds: no sample of the answers was audited",)
     if audit.elsewhere:
         return (f"{plural(audit.elsewhere, 'audited row')} {verb(audit.elsewhere, 'is', 'are')} not in the dataset",)
     return ()
@@ -157,7 +157,7 @@ def _notes(check: WrittenAnswers, audit: RefusalAudit | None) -> tuple[str, ...]
 def _weakens(audit: RefusalAudit | None) -> tuple[str, ...]:
     if audit is None or audit.named == int(audit.audited.sum()):
         return ()
-    return ("the audited rows do not hold the text that people looked at: nothing shows that it was these answers",)
+    return ("the audit file has no texts, so it is unknown whether these answers were audited",)
 
 
 def _comparisons(

@@ -90,7 +90,7 @@ def audit_of(refusals: Refusals, inputs: Inputs, answers: Predictions) -> Refusa
     key = inputs.key(answers.dataset)
     if key is None:
         raise InputError(
-            f"audited rows are joined by key, and the dataset {answers.dataset!r} names none", remedy="add `key:` to it"
+            f"audited rows are joined by key, but the dataset {answers.dataset!r} names none", remedy="add `key:` to it"
         )
     shown = repr(refusals.audited)
     lines = read_bounded(inputs.file(refusals.audited), shown, FILE_BYTES).decode(errors="replace").splitlines()
@@ -124,14 +124,14 @@ def _row(line: str, where: str, key: str) -> PersonsWord:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise InputError(f"{where} is no JSON") from error
+        raise InputError(f"{where} is not JSON") from error
     if not isinstance(row, dict) or row.get(key) is None:
         raise InputError(f"{where} has no key {key!r}", remedy=f'write such as {{"{key}": 7, "refused": true}}')
     refused, text = row.get(REFUSED), None if key == LOOKED_AT else row.get(LOOKED_AT)
     if not isinstance(refused, bool):
         raise InputError(f"{where} does not say whether it is a refusal", remedy='write "refused": true or false')
     if text is not None and not isinstance(text, str):
-        raise InputError(f"{where} has a {LOOKED_AT!r} that is no text", remedy="write the answer that was looked at")
+        raise InputError(f"{where} has a {LOOKED_AT!r} that is not text", remedy="write the audited answer")
     return PersonsWord(label_text(row[key]), refused, text)
 
 
@@ -140,7 +140,7 @@ def _by_key(rows: list[PersonsWord], shown: str) -> dict[str, PersonsWord]:
         raise InputError(f"{shown} has no rows")
     key, count = Counter(row.key for row in rows).most_common(1)[0]
     if count > 1:
-        raise InputError(f"{shown} has the key {key!r} twice", remedy="a row is looked at once")
+        raise InputError(f"{shown} has the key {key!r} twice", remedy="a row can be audited only once")
     return {row.key: row for row in rows}
 
 
@@ -155,7 +155,7 @@ def invalid(audit: RefusalAudit) -> str | None:
         return None
     return (
         f"{audit.changed:,} of {audit.named:,} audited answers are no longer what the model says; have a new sample of "
-        "its answers looked at"
+        "its answers audited"
     )
 
 
@@ -165,7 +165,6 @@ def uneven(marks: NDArray[np.bool_], audit: RefusalAudit) -> str | None:
         return None
     inside, outside = marks[audit.audited].mean(), marks[~audit.audited].mean()
     return (
-        f"the audited rows are no random sample: the pattern finds {100 * inside:.1f} % of them and "
-        f"{100 * outside:.1f} % of the "
-        "others; draw rows at random, whatever the pattern finds"
+        f"the audited rows are not a random sample: the pattern finds {100 * inside:.1f} % of them and "
+        f"{100 * outside:.1f} % of the others; draw rows at random, whatever the pattern finds"
     )

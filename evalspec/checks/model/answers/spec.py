@@ -34,13 +34,13 @@ class Refusals(Part):
     pattern: str = Field(
         min_length=1,
         description="A regular expression that finds refusals, large and small letters alike; or a file that ends in "
-        ".txt with one a line. Without looking around, references back and repeats inside of repeats.",
+        ".txt with one a line. Without looking around, references back and repeats inside repeats.",
     )
     audited: str | None = Field(
         None,
         min_length=1,
         description='File of JSON lines on rows drawn at random, by key: {"id": 7, "refused": true}, with the "text" '
-        "that was looked at if you like. Without it nothing can be required.",
+        "of the audited answer if you like. Without it nothing can be required.",
     )
 
     @property
@@ -78,10 +78,10 @@ class WrittenAnswers(Check):
       name `tokens` in `outputs:`, else in words: `length_ratio <= 1.2x baseline`.
 
     Of models that choose from `options:`, instead of the shares of texts:
-    - `option_mass`: the probability that the letters of the options have together as the first token. What is left goes
-      to words that are no answer; below 1 % nobody answers the question, and all that is computed of the choice is
+    - `option_mass`: the probability that the letters of the options have together as the first token. The rest goes to
+      words that are not an answer; below 1 % nobody answers the question, and all that is computed of the choice is
       INVALID.
-    - `order_flips`: another option is chosen when the options stand in another order. `options: {orders: 4}` says in
+    - `order_flips`: another option is chosen when the options are in a different order. `options: {orders: 4}` says in
       how many rotations each row is asked.
     - `worst_order`: the share of right answers in the order that has fewest. What holds for it holds for each order.
 
@@ -101,10 +101,10 @@ class WrittenAnswers(Check):
     Shares: Clopper-Pearson over the rows; with clusters Korn and Graubard; against another model Tango's score
     interval, paired by row. `template_gap`: Tango's interval for each pair of templates, in either direction; that it
     is small is shown by all pairs, that it is large by one (Bonferroni). With `samples: k` the shares are of all
-    answers, k to a row, and the row is a cluster; refusals that people looked at are those of the first. Words are
+    answers, k to a row, and the row is a cluster; audited refusals are those of the first. Words are
     runs of letters and digits, in small letters; of Chinese and Japanese each character is one. Lengths: the sum of
-    the candidate's by the sum of the other model's, paired by row, from 200 rows on: BCa by saddlepoint where many rows
-    carry it, else Gaffke's bound, by which no answer is longer than the longest that either model gave.
+    the candidate's by the sum of the other model's, paired by row with at least 200 rows: BCa by saddlepoint where many
+    rows carry it, else Gaffke's bound, by which no answer is longer than the longest that either model gave.
     Refusals: how often an audited row that the pattern finds is a refusal, and one that it does not find, weighed by
     how many of all rows it finds (post-stratified). The bound towards the middle is MOVER's of these three shares, each
     by Clopper-Pearson, so that both errors of the pattern are in it; the one towards 0 (or 1) is that of the audited
@@ -112,8 +112,8 @@ class WrittenAnswers(Check):
     bounds in 0.5 %. Of 2,000 answers with 200 audited and a pattern that errs in 1 %, the upper bound is 29 % (at 2 %
     refusals) to 47 % (at 10 %) closer than by the audited rows alone. With clusters, or where the pattern finds none
     (or all) of the audited rows, these alone count. An audit of which the pattern finds another share than of the other
-    rows (p under 0.0001) is no random sample and keeps the rate from PASS; one whose `text` is no longer what the model
-    says is void.
+    rows (p under 0.0001) is not a random sample and keeps the rate from PASS; one whose `text` is no longer what the
+    model says is void.
 
     References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Tango, Statistics in
     Medicine 1998. Efron, JASA 1987. Gaffke, Mathematical Methods of Statistics 2005. Holt and Smith, Post
@@ -121,10 +121,10 @@ class WrittenAnswers(Check):
 
     ## What it cannot show
     Whether an answer is right: see `quality`. What a wording does that is not in the list. Whether a cut answer would
-    have been right. A text that goes on about the same in other words, or repeats itself further apart, is no loop
-    here. The length of answers so long and rare that
+    have been right. A text that goes on about the same in other words, or repeats itself further apart, is not a
+    loop here. The length of answers so long and rare that
     these rows have none of them. Whether audited rows were drawn at random;
-    and, where the file does not hold their text, whether people looked at these answers or at another model's.
+    and, where the file does not hold their text, whether people audited these answers or at another model's.
 
     ## Example
     ```yaml
@@ -162,8 +162,8 @@ class WrittenAnswers(Check):
         ),
         Metric(
             LENGTH, "x", "neither", "Length of all answers by that of another model's to the same rows.",
-            interval="BCa of a ratio of means, paired by row (saddlepoint), from 200 rows on where many rows carry it, "
-            "else Gaffke's bound",
+            interval="BCa of a ratio of means, paired by row (saddlepoint) with at least 200 rows where many rows "
+                     "carry it, else Gaffke's bound",
         ),
         Metric(
             UNLIKE, "%", "lower", "Share of rows whose samples do not all come to the same answer.", interval=_SHARE,
@@ -251,14 +251,14 @@ class WrittenAnswers(Check):
     def _unheard(self, requirement: Requirement) -> str | None:
         """Reason why a share of refusals can't be told, or not required."""
         if self.refusals is None:
-            return f"{REFUSAL} needs `refusals:`, a pattern that finds refusals, and rows that people have looked at"
+            return f"{REFUSAL} needs `refusals:`, a pattern that finds refusals, and audited rows"
         if requirement in self.warn:
             return None
         if requirement.model is not None:
             return f"{REFUSAL} beside another model is by the pattern alone, and may only stand under `warn:`"
         if self.refusals.audited is None:
             return (
-                f"{REFUSAL} by a pattern alone is as wrong as the pattern, and may only stand under `warn:`; name rows "
-                "drawn at random that people have looked at: `refusals: {audited: FILE}`"
+                f"{REFUSAL} by a pattern alone is as wrong as the pattern, and may only stand under `warn:`; name "
+                "audited rows drawn at random: `refusals: {audited: FILE}`"
             )
         return None

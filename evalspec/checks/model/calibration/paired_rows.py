@@ -26,7 +26,7 @@ def beside(rows: Predictions, other: Predictions) -> Predictions:
         NotRunError: The other model answered other rows, gives another kind of answer, or has other classes.
     """
     if other.truth is None:
-        raise NotRunError(f"{other.dataset} names no label for {other.model!r}, so its rows can't be told apart")
+        raise NotRunError(f"{other.dataset} names no label for {other.model!r}, so its rows can't be matched")
     other = all_answers(other)
     aligned_rows = aligned(_scored(other), _scored(rows))
     return replace(

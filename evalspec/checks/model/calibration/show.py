@@ -76,7 +76,7 @@ def relative(option_score: Cell) -> list[str]:
     if option_score in (None, "letter", "sum"):
         return []
     return [
-        f"The model's options are scored `{option_score}`, which ranks them and is no probability: how sure it is "
+        f"The model's options are scored `{option_score}`, which ranks them and is not a probability: how sure it is "
         "follows from the length or the frequency of an option too. `score: letter` or `sum` are probabilities."
     ]
 

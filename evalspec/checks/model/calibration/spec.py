@@ -27,11 +27,12 @@ _INVERSION = "test inversion, over finer bins too (PASS), plug-in and overall ga
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard"
 _PAIRED_SHARE = f"{_SHARE}; against a model Tango's score interval, corrected for skewness and continuity"
 _MEAN = (
-    "BCa of the mean (saddlepoint, without resampling) from 200 rows on; against a model the same of the differences"
+    "BCa of the mean (saddlepoint, without resampling) with at least 200 rows; against a model the same of the "
+    "differences"
 )
 _BRIER = (
     "BCa of the mean where so many rows carry it that one more of the worst kind changes little, else Gaffke's bound, "
-    "from 1 row on; against a model the same of the differences"
+    "for any number of rows; against a model the same of the differences"
 )
 _SQUARES = "test inversion of the squared gaps (PASS), the same and the overall gap at half the level each (FAIL)"
 _CLASSES = (
@@ -78,7 +79,7 @@ class Calibration(Check):
     about 0.03 for a calibrated model with 500 rows, so the printed value is debiased by the folded normal. PASS: the
     chance of a plain value as small as this, were the error as large as allowed and spread over the bins in the way
     that makes small values likeliest (in proportion to their standard errors). FAIL: the larger of (plain value
-    less what noise adds to a calibrated model) and (overall gap of confidence and accuracy), at half the level each.
+    minus what noise adds to a calibrated model) and (overall gap of confidence and accuracy), at half the level each.
     Both are about the population: the confidences are a sample too, so the variances are those of (answer less
     confidence) where these are larger. With a single bin: Clopper-Pearson on its accuracy, and Gaffke's bound of the
     mean of (answer less confidence); the one that claims less counts.
@@ -95,7 +96,8 @@ class Calibration(Check):
     `mce`: the bounds of a single bin in every bin, and in finer bins inside it; all must hold (PASS), or one is shown
     to break the limit (FAIL, at the level divided by the bins).
     Shares: Clopper-Pearson. `brier` and `pinball`: BCa of the mean, by saddlepoint. `pinball` has no largest value, so
-    it has a bound from 200 rows on. Where one more row of the largest loss would change the variance, the bound of
+    it has a bound with at least 200 rows. Where one more row of the largest loss would change the variance, the bound
+    of
     `brier` is Gaffke's, which counts a row of that loss that was not drawn.
     `temperature` has no interval: it is shown, and can't be required.
     Recalibration: temperature, vector scaling and isotonic regression (each class against the rest, divided by the

@@ -224,7 +224,7 @@ def _sizes(
     if isinstance(ours, int) and isinstance(theirs, int) and ours > 0 and theirs > 0:
         estimates["size_ratio"] = Fact(theirs / ours, 2, "bytes of the files")
         return [f"{model} has {ours:,} bytes, {baseline} {theirs:,}."]
-    missing["size_ratio"] = "the size of a model is not known: it is no file"
+    missing["size_ratio"] = "the size of a model is not known: it is not a file"
     return []
 
 

@@ -105,8 +105,8 @@ def _lost(ours: Ran, theirs: Ran) -> Fact | str:
         return f"{theirs.model} has no {or_list(FAMILIES)} operators that could be lost"
     if not alike and (mine["recurrent"] or other["recurrent"]):
         return (
-            f"{ours.framework or ours.model} and {theirs.framework or theirs.model} write recurrent layers otherwise, "
-            "so that their operators can't be counted against each other"
+            f"{ours.framework or ours.model} and {theirs.framework or theirs.model} write recurrent layers "
+            "differently, so their operators can't be counted against each other"
         )
     fewer = other - mine
     first = first_of([f"{count} of {other[name]} {name} operators" for name, count in sorted(fewer.items())])
@@ -156,5 +156,5 @@ def _kinds(ours: Ran, theirs: Ran) -> list[AnyBlock]:
     )  # fmt: skip
     what = "As the models are written, before a runtime fuses anything; less than 0: lost."
     if not alike:
-        what = f"{ours.framework} and {theirs.framework} name operators otherwise; counted by what they do."
+        what = f"{ours.framework} and {theirs.framework} name operators differently; they are counted by what they do."
     return [Table(title="Operators lost and gained", caption=what, columns=columns, rows=rows)]

@@ -162,7 +162,7 @@ def _tails(held: Sequence[ComparedModel], baseline: Scored) -> list[AnyBlock]:
     ]  # fmt: skip
     if not values:
         caption = (
-            "Distance of each row's scores from the baseline's, less what is the same for all classes, in spreads of "
+            "Distance of each row's scores from the baseline's, minus what is the same for all classes, in spreads of "
             "the baseline's over the rows."
         )
         asked.append(("Distance before softmax", logit_distances, caption))

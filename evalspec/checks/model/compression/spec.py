@@ -90,14 +90,14 @@ class Compression(Check):
     Each kind of compression hides its damage in another place, so each has mandatory requirements: quantization on
     `ece_increase`, pruning on `worst_slice_drop`, distillation on `accuracy_drop` and `ece_increase`. Agreement with
     the baseline alone decides nothing: the baseline may be wrong itself. A layer that was left out because the top
-    answer seldom changes shows in the scores behind that answer and in the count of operators; an operator that the
+    answer rarely changes shows in the scores behind that answer and in the count of operators; an operator that the
     device can't run is handed back to the CPU, with copies around it.
 
     ## Method
     Both models answer the same rows. Drops: Tango's score interval, corrected for skewness and continuity; exact
     McNemar is printed. The worst slice: all slices must hold, as in `slices`. Shares of rows: Clopper-Pearson. The
     increase of ECE: the bounds of both models, each at half the level, which is wide rather than narrow. Divergence and
-    mean errors: BCa of the mean, from 200 rows on. Distance before softmax: Euclidean over the classes, each row's
+    mean errors: BCa of the mean with at least 200 rows. Distance before softmax: Euclidean over the classes, each row's
     scores less their mean (softmax ignores what is added to all classes); with several classes a row, the log-odds of
     each. Perplexity: the ratio of `likelihood`, paired by document on the same tokens, one window of each; models with
     other tokenizers are refused. Probabilities determine these scores as logits do, unless one is 0, as a forest's may
@@ -156,15 +156,15 @@ class Compression(Check):
             neutral=1.0,
         ),
         Metric(
-            "accuracy_drop", "pp", "lower", "Accuracy of the baseline less the candidate's.",
+            "accuracy_drop", "pp", "lower", "Accuracy of the baseline minus the candidate's.",
             interval=_TANGO, neutral=0.0, label="loss of accuracy against the baseline",
         ),
         Metric(
-            "top_5_drop", "pp", "lower", "Top-5 accuracy of the baseline less the candidate's.",
+            "top_5_drop", "pp", "lower", "Top-5 accuracy of the baseline minus the candidate's.",
             interval=_TANGO, neutral=0.0, label="loss of top-5 accuracy against the baseline",
         ),
         Metric(
-            "ece_increase", "fraction", "lower", "`ece` of the candidate less the baseline's.",
+            "ece_increase", "fraction", "lower", "`ece` of the candidate minus the baseline's.",
             interval="the bounds of both (test inversion), each at half the level", least=-1.0,
             neutral=0.0, scales="increase of an error", label="rise of the calibration error",
         ),
@@ -188,17 +188,17 @@ class Compression(Check):
         ),
         Metric(
             "output_divergence", "score", "lower", "Mean divergence of the outputs from the baseline's.",
-            interval="BCa of the mean (saddlepoint), from 200 rows on", label="divergence of the outputs",
+            interval="BCa of the mean (saddlepoint) with at least 200 rows", label="divergence of the outputs",
         ),
         Metric(
             "logit_distance", "score", "lower",
             "Mean distance of the scores before softmax from the baseline's, by the spread of those.",
-            interval="BCa of the mean (saddlepoint), from 200 rows on",
+            interval="BCa of the mean (saddlepoint) with at least 200 rows",
         ),
         Metric(
             "perplexity_ratio", "x", "lower", "Perplexity of the candidate by the baseline's, on `heldout:`.",
-            interval="BCa of a ratio of sums by document (saddlepoint), from 200 documents on, tested at the logarithm "
-            "of the threshold",
+            interval="BCa of a ratio of sums by document (saddlepoint) with at least 200 documents, tested at the "
+                     "logarithm of the threshold",
             neutral=1.0, label="perplexity beside the baseline's",
         ),
         Metric(
@@ -211,8 +211,8 @@ class Compression(Check):
             exact=True, label="operators that the baseline has and the candidate lacks",
         ),
         Metric(
-            "mae_increase", "label", "lower", "Mean absolute error of the candidate less the baseline's.",
-            interval="BCa of the paired differences (saddlepoint), from 200 rows on",
+            "mae_increase", "label", "lower", "Mean absolute error of the candidate minus the baseline's.",
+            interval="BCa of the paired differences (saddlepoint) with at least 200 rows",
             neutral=0.0, label="rise of the mean absolute error",
         ),
     )  # fmt: skip
@@ -259,7 +259,7 @@ class Compression(Check):
     @model_validator(mode="after")
     def _mandatory(self) -> Self:
         if self.baseline in self.others:
-            raise custom_error(Problem(f"{self.baseline!r} is held against itself", remedy="name another `baseline:`"))
+            raise custom_error(Problem(f"{self.baseline!r} is compared with itself", remedy="name another `baseline:`"))
         about = {requirement.metric for requirement in self.blocking}
         wanted, why = MANDATORY[self.method]
         lacking = [metric for metric in wanted if metric not in about]
@@ -275,7 +275,7 @@ class Compression(Check):
         about = {requirement.metric for requirement in self.blocking}
         if enumerated and "worst_slice_drop" in about and "slices_too_small" not in about:
             return (
-                f"check {self.name!r} takes slices from {', '.join(enumerated)} and leaves out those with fewer than "
+                f"check {self.name!r} takes slices from {', '.join(enumerated)} and skips those with fewer than "
                 f"{self.min_n} rows; bound them: add `slices_too_small == 0` to its requirements"
             )
         if self.method != "quantization" or self.model not in names.quantization:
@@ -299,7 +299,7 @@ class Compression(Check):
         than its teacher.
         """
         if requirement.model is not None:
-            return f"{requirement.metric} is against `baseline:` already; take {requirement.model} out of the sentence"
+            return f"{requirement.metric} is against `baseline:` already; remove {requirement.model} from the sentence"
         if requirement.metric == "worst_slice_drop" and not self.by:
             return "worst_slice_drop needs `by:`, the slices that it is about"
         if requirement.metric == "speedup" and not self.speed:
@@ -357,15 +357,15 @@ def uncalibrated(model: str, quantization: Mapping[str, str], judged: str) -> st
     """
     if "method" not in quantization:
         return (
-            f"nothing says how {model} was quantized; add `quantization: {{method: static, calibration: train}}` to "
-            "the model (method: dynamic or weight_only needs no calibration)"
+            f"the spec does not say how {model} was quantized; add `quantization: {{method: static, calibration: "
+            "train}` to the model (method: dynamic or weight_only needs no calibration)"
         )
     if quantization["method"] in ("dynamic", "weight_only", "weight-only", "qat"):
         return None
     if "calibration" not in quantization:
         return (
-            f"nothing says which rows {model} was calibrated on; add `calibration:`, the name of that dataset, to its "
-            "`quantization:`"
+            f"the spec does not say on which rows {model} was calibrated; add `calibration:`, the name of that "
+            "dataset, to its `quantization:`"
         )
     if quantization["calibration"] == judged:
         return f"{model} was calibrated on {judged}, so {judged} can't judge it; take rows that it has not seen"

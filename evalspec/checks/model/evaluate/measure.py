@@ -76,7 +76,7 @@ def scorer(
     try:
         module = evaluate.load(str(file), module_type="metric", cache_dir=str(folder))
     except Exception as error:
-        raise InputError(f"{file.name} is no module of the evaluate library: {first_line(error)}") from error
+        raise InputError(f"{file.name} is not a module of the evaluate library: {first_line(error)}") from error
 
     def score(rows: NDArray[np.int64]) -> float:
         try:

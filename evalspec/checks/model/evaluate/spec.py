@@ -29,7 +29,7 @@ class Evaluate(Check):
     ## Method
     The module is loaded from its file, never by name from a hub, and only under `--trust`, because it is code. Rows, or
     whole clusters, are dealt to 200 groups; the score is computed once over all rows and once without each group, and
-    the pseudo-values are averaged like the losses of rows: BCa by saddlepoint, from 200 rows on, unless a few rows
+    the pseudo-values are averaged like the losses of rows: BCa by saddlepoint with at least 200 rows, unless a few rows
     carry the score. The score is also computed over 50 halves of the groups: where what the groups add explains less
     than nine tenths of the differences between these halves, as with a median, a percentile or a maximum, there is a
     value and no bound.

@@ -140,7 +140,7 @@ def _wanted(check: Generalization, inside: Scored) -> dict[str, str]:
 def _why_not(name: str, check: Generalization, inside: Scored) -> str:
     if inside.task == "values":
         return "the model gives values: use ood_gap_mae" if name == "ood_gap" else "not asked for"
-    return "the model gives no values" if name in OF_VALUES else f"{check.metric_} is no fraction"
+    return "the model gives no values" if name in OF_VALUES else f"{check.metric_} is not a fraction"
 
 
 def _estimate(metric: str, rows: Scored, tools: Estimators) -> tuple[Estimate | None, str]:

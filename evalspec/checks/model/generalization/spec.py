@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 _BETWEEN = (
-    "Miettinen and Nurminen's score interval of separate rows, corrected for skewness and continuity; of what is no "
-    "share of independent rows MOVER over the two intervals of `quality`"
+    "Miettinen and Nurminen's score interval of separate rows, corrected for skewness and continuity; MOVER for a "
+    "metric that is not a share of independent rows over the two intervals of `quality`"
 )
 OF_VALUES = {"ood_gap_mae": "mae", "ood_gap_rmse": "rmse"}
 
@@ -104,7 +104,7 @@ class Generalization(Check):
             raise custom_error(Problem(f"{self.inside!r} is both inside and outside", remedy="name another dataset"))
         twice = next((name for name in self.outside if self.outside.count(name) > 1), None)
         if twice is not None:
-            raise custom_error(Problem(f"{twice!r} stands twice in `outside`", remedy="leave one out"))
+            raise custom_error(Problem(f"{twice!r} is listed twice in `outside`", remedy="leave one out"))
         return self
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
@@ -131,7 +131,7 @@ class Generalization(Check):
     def _undecided(self, here: Mapping[str, str], outside: str, there: Mapping[str, str], by: str) -> str | None:
         """Reason why no value of a column can be told from the origin of the dataset inside; None where one can."""
         if not here:
-            return f"nothing says where {self.inside} is from; add `origin: {{{by}: ...}}` to the dataset"
+            return f"the origin of {self.inside} is not given; add `origin: {{{by}: ...}}` to the dataset"
         besides = {key: value for key, value in there.items() if key != by}
         if by in here or alike(self.inside, here, outside, besides) is None:
             return None
@@ -152,7 +152,7 @@ class Generalization(Check):
         if requirement.metric == "ood_gap" and unit != "fraction":
             instead = next((name for name, metric in OF_VALUES.items() if metric == self.metric_), None)
             remedy = f"write {instead}" if instead else "take a metric that is a fraction, such as accuracy"
-            return f"ood_gap is in points and {self.metric_} is no fraction; {remedy}"
+            return f"ood_gap is in points and {self.metric_} is not a fraction; {remedy}"
         kind = kind_of(OF_VALUES.get(requirement.metric, self.metric_))
         if kind in ("share", "f1"):
             return None
@@ -191,7 +191,7 @@ def alike(inside: str, here: Mapping[str, str], outside: str, there: Mapping[str
         )
     bare = next((name for name, origin in ((inside, here), (outside, there)) if not origin), None)
     if bare is not None:
-        return f"nothing says where {bare} is from; add `origin: {{site: ..., collected: ...}}` to the dataset"
+        return f"the origin of {bare} is not given; add `origin: {{site: ..., collected: ...}}` to the dataset"
     return (
         f"the origins of {inside} ({', '.join(here)}) and {outside} ({', '.join(there)}) state nothing that could be "
         "compared; state the same keys for both"

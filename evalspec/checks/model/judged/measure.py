@@ -74,7 +74,7 @@ def _unlike(verdicts: Verdicts, clusters: IntArray | None) -> str | None:
     if all(one is None or one > BY_CHANCE / 2.0 for one in p):
         return None
     return (
-        f"the judge passes {100 * float(ours.value or 0.0):.1f} % of the rows that people looked at and "
+        f"the judge passes {100 * float(ours.value or 0.0):.1f} % of the audited rows and "
         f"{100 * float(rest.value or 0.0):.1f} % of the others, so they were not drawn at random"
     )
 
@@ -82,9 +82,9 @@ def _unlike(verdicts: Verdicts, clusters: IntArray | None) -> str | None:
 def _weakens(check: JudgedAnswers, verdicts: Verdicts) -> list[str]:
     said = []
     if check.human is None:
-        said.append("nobody has looked at an answer: the share is what a judge says, and how far it is off is unknown")
+        said.append("no answer was audited: the share is the judge's, and its error is unknown")
     if check.answer is None:
-        said.append("nothing shows that the judge has seen these answers: `answer:` names no column")
+        said.append("it is unknown whether the judge has seen these answers: `answer:` names no column")
     unscored = int(verdicts.unscored.sum())
     counts = "a loss" if verdicts.turned is not None else "a fail"
     if unscored:

@@ -103,7 +103,7 @@ def _facts(seen: JudgedView) -> Table:
             ("wins of the first seat", _percent(verdicts.first_seat)),
         ]
     return Table(
-        title="The judge and its errors", caption="How far the judge is off, on the rows that people looked at.",
+        title="The judge and its errors", caption="The judge's error on the audited rows.",
         columns=(Column(name="what"), Column(name="value")), rows=tuple(rows),
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`judged`: what a model judge says of answers, held against what people say of some of them."""
+"""`judged`: what a model judge says of answers, compared with what people say of some of them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 _POWERED = (
-    "PPI++: BCa of the judge's mean corrected by human labels, from 200 of them with 20 disagreements on; below, the "
-    "human labels alone"
+    "PPI++: BCa of the judge's mean corrected by human labels, if there are at least 200 with 20 disagreements; "
+    "below, the human labels alone"
 )
 PASS, WIN = "judged_pass", "win_rate"
 HUMAN = "name a dataset with the verdicts of people on rows drawn at random, its `label:`: `human: DATASET`"
@@ -29,7 +29,7 @@ Column = Annotated[str, StringConstraints(min_length=1)]
 
 
 class JudgedAnswers(Check):
-    """Share of answers that are good, by a model judge whose verdicts are held against those of people.
+    """Share of answers that are good, by a model judge whose verdicts are compared with those of people.
 
     ## What it measures
     A judge has read the candidate's answers elsewhere; nothing is asked over a network. Its verdicts are the dataset
@@ -50,13 +50,13 @@ class JudgedAnswers(Check):
     reports the score of easy ones.
 
     ## Method
-    PPI++: the judge's mean over all rows, times a weight, and the mean over the labelled rows of what people say less
+    PPI++: the judge's mean over all rows, times a weight, and the mean over the labelled rows of what people say minus
     the weighted verdict of the judge, where the weight makes the variance least. Bounds: BCa (by saddlepoint) over the
-    contributions of rows, or of clusters; those of labelled rows are the jackknife's. It decides from 200 human labels
-    with 20 disagreements on (with clusters: so many of these). Below, the human labels alone decide: Clopper-Pearson,
-    with clusters Korn and Graubard; where there are ties Gaffke's bound of a mean. In simulations (a judge who is
-    biased, lenient, harsh, worse on hard rows, or guesses; shares of .7, .9, .97) 95 % lower bounds err in at most
-    5.0 % of samples; the judge's share by itself covers the truth in none or in all of them. Without `human:` a
+    contributions of rows, or of clusters; those of labelled rows are the jackknife's. It decides with at least 200
+    human labels and 20 disagreements (with clusters: so many of these). Below, the human labels alone decide:
+    Clopper-Pearson, with clusters Korn and Graubard; where there are ties Gaffke's bound of a mean. In simulations (a
+    judge who is biased, lenient, harsh, worse on hard rows, or guesses; shares of .7, .9, .97) 95 % lower bounds err in
+    at most 5.0 % of samples; the judge's share by itself covers the truth in none or in all of them. Without `human:` a
     requirement may only stand under `warn:`, and is about what the judge says.
 
     Where the judge passes another share of the labelled rows than of the rest (1 in 1,000 by chance), they are not
@@ -73,7 +73,7 @@ class JudgedAnswers(Check):
     Without `answer:`, that the judge has seen the answers of this candidate and not those of an older one. Whether
     people saw what the judge had said, which makes them agree. Whether labelled rows were drawn at random from rows on
     which the judge agrees with itself. Which of several people is right: see `agreement`. Longer answers that people
-    like as well as the judge does are no bias here.
+    like as well as the judge does are not a bias here.
 
     ## Example
     ```yaml
@@ -99,7 +99,7 @@ class JudgedAnswers(Check):
     dataset: DatasetName
     key: Column = Field(description="Column that names a row, in all three datasets.")
     judgements: Annotated[DatasetName, Rows("beside")] = Field(
-        description="Dataset with the judge's verdicts, one row for each key."
+        description="Dataset with the judge's verdicts, one row per key."
     )
     verdict: Column | None = Field(
         None,
@@ -142,7 +142,7 @@ class JudgedAnswers(Check):
 
     def _columns(self) -> Problem | None:
         if (self.verdict is None) == (self.seats is None):
-            said = "nothing says" if self.verdict is None else "`verdict:` and `seats:` both say"
+            said = "no field says" if self.verdict is None else "`verdict:` and `seats:` both say"
             remedy = f"name `verdict: COLUMN` for {PASS}, or `seats: [FIRST, SECOND]` for {WIN}"
             return Problem(f"{said} where the judge's verdicts are", remedy=remedy)
         if self.seats is not None and self.seats[0] == self.seats[1]:
@@ -155,7 +155,9 @@ class JudgedAnswers(Check):
         twice = next((one for one in named if named.count(one) > 1), None)
         if twice is None:
             return None
-        return Problem(f"{twice!r} stands for two of `dataset:`, `judgements:` and `human:`", remedy="name another one")
+        return Problem(
+            f"{twice!r} stands for two of `dataset:`, `judgements:` and `human:`", remedy="name a different one"
+        )
 
     def sides(self) -> tuple[tuple[str, str], ...]:
         """The judge's verdicts and those of people, which must come from different files."""

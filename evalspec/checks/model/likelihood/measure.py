@@ -135,7 +135,7 @@ def _add_other(
     theirs = inputs.token_likelihoods(same, f"texts of {check.model}", whole, name)
     if not np.array_equal(theirs.bytes[there], mine.bytes[there]):
         documents.missing[f"bits_per_byte vs {name}"] = (
-            f"{check.model} and {name} score other bytes of these texts: one of them says nothing of the first token, "
+            f"{check.model} and {name} score other bytes of these texts: one of them does not score the first token, "
             "or of tokens that begin or end a text"
         )
         return

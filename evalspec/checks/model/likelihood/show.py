@@ -129,5 +129,5 @@ def weakens(check: Likelihood, mine: TokenLikelihoods) -> list[str]:
     return [
         f"{check.model} sees {plural(mine.begins_twice, 'text')} of {check.dataset} with two begin tokens (the first "
         f"ids are {' '.join(str(one) for one in mine.first[:4])}): the text, or its template, holds the one that the "
-        "tokenizer adds; take it out of one of them"
+        "tokenizer adds; remove it from one of them"
     ]

@@ -22,7 +22,7 @@ DISTRIBUTIONS = ("divergence", "top_token_flips")
 """Metrics that need all next tokens of both models."""
 BY_TOKEN = ("perplexity", "next_token_accuracy", *DISTRIBUTIONS)
 """Metrics that mean nothing between two tokenizers."""
-_MEAN = "BCa of the ratio of sums over documents (saddlepoint), from 200 documents on"
+_MEAN = "BCa of the ratio of sums over documents (saddlepoint) with at least 200 documents"
 _SHARE = "BCa of the ratio of sums over documents, Gaffke's bound where few documents carry"
 
 
@@ -35,8 +35,8 @@ class Likelihood(Check):
     `bits_per_byte`: the same in bits, by byte of UTF-8, which means the same for every tokenizer.
     `next_token_accuracy`: share of tokens that the model thought the likeliest. Against `baseline:`, on the same
     tokens: `divergence`, the mean Kullback-Leibler divergence of the model's next-token distribution from the
-    baseline's, in nats a token; `top_token_flips`, the share of tokens for which the two think another one the
-    likeliest.
+    baseline's, in nats a token; `top_token_flips`, the share of tokens whose likeliest candidate differs between the
+    two.
 
     ## Why it matters
     A quantized or pruned language model may answer a hundred questions of a benchmark as before and have moved
@@ -53,7 +53,7 @@ class Likelihood(Check):
     `perplexity <= 1.02x baseline` where that of d - d_baseline - ln(1.02) t is, on the same tokens: tested at the
     threshold, over documents, by BCa with the saddlepoint form of the bootstrap. Rows of one `cluster:` are summed
     first. Shares (`next_token_accuracy`, `top_token_flips`) have bounds from any number of documents on.
-    Perplexities of two tokenizers are refused, since the same text is another number of tokens; `bits_per_byte` is
+    Perplexities of two tokenizers are refused, since the same text has a different number of tokens; `bits_per_byte` is
     compared on the same characters. For `divergence` and `top_token_flips` both models are held in memory.
 
     References: Efron (1987), JASA 82 (BCa). Jelinek et al. (1977), JASA 62 (perplexity). Gao et al., The Pile,
@@ -99,7 +99,7 @@ class Likelihood(Check):
             least=0.0, interval=_MEAN, shows=("only a difference of models",),
         ),
         Metric(
-            "top_token_flips", "%", "lower", "Share of tokens for which another one than the baseline's is likeliest.",
+            "top_token_flips", "%", "lower", "Share of tokens whose likeliest candidate differs from the baseline's.",
             interval=_SHARE, shows=("only a difference of models",),
             label="tokens that the baseline would not choose",
         ),
@@ -131,7 +131,7 @@ class Likelihood(Check):
 
     @property
     def together(self) -> str | None:
-        """The model whose distributions are held against the candidate's; None: none is asked for."""
+        """The model whose distributions are compared with the candidate's; None: none is asked for."""
         asked = any(one.metric in DISTRIBUTIONS for one in self.requirements)
         return self.baseline if asked else None
 
@@ -146,8 +146,8 @@ class Likelihood(Check):
         if self.together is None or (self.together in names.models and self.together != self.model):
             return None
         what = next(one.metric for one in self.requirements if one.metric in DISTRIBUTIONS)
-        why = "is the model itself" if self.together == self.model else "is no model of the spec"
-        return f"{what} is held against `baseline:`, and {self.together!r} {why}; name the model it was made from"
+        why = "is the model itself" if self.together == self.model else "is not a model of the spec"
+        return f"{what} is compared with `baseline:`, and {self.together!r} {why}; name the model it was made from"
 
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
         """Requirements that hold the model against another one by tokens."""
@@ -162,9 +162,9 @@ class Likelihood(Check):
         """Reason why it can't pass: no such comparison, or too few documents for a bound."""
         metric, model = requirement.metric, requirement.model
         if model is not None and metric in DISTRIBUTIONS:
-            return f"{metric} is against `baseline:` already; take {model} out of the sentence"
+            return f"{metric} is against `baseline:` already; remove {model} from the sentence"
         if model is not None and metric == "perplexity" and requirement.threshold != 0.0:
-            return f"perplexities are held against each other as a ratio; write perplexity <= 1.02x {model}"
+            return f"perplexities are compared as a ratio; write perplexity <= 1.02x {model}"
         kind: Kind = "mean"
         if metric in ("next_token_accuracy", "top_token_flips"):
             kind = "share" if model is None else "any"

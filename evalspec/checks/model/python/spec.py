@@ -49,18 +49,18 @@ class OwnFunction(Check):
 
     ## Method
     Shares of True have Clopper-Pearson's bounds, after Korn and Graubard where the dataset has a `cluster:`. Numbers
-    have those of a mean: BCa from 200 rows on, if it is not a few rows that carry them. Where the requirement is a
-    share (`<= 1 %`), every number must lie in 0..1, and then there are bounds from one row on (Gaffke). A single number
-    is shown and has no bound, so it decides nothing: it may stand under `warn:`. Function and file are code: they run
-    under `--trust` only, in a process that this check has for itself, and the digest of the file, and of those beside
-    it that it imports, is part of what the result rests on.
+    have those of a mean: BCa with at least 200 rows, if it is not a few rows that carry them. Where the requirement is
+    a share (`<= 1 %`), every number must lie in 0..1, and then there are bounds from one row on (Gaffke). A single
+    number is shown and has no bound, so it decides nothing: it may stand under `warn:`. Function and file are code:
+    they run under `--trust` only, in a process that this check has for itself, and the digest of the file, and of those
+    beside it that it imports, is part of what the result rests on.
 
     References: Clopper and Pearson, Biometrika 1934. Korn and Graubard, Survey Methodology 1998. Efron, JASA 1987.
     Gaffke, Mathematical Methods of Statistics 2005.
 
     ## What it cannot show
-    Whether the function computes what its name says. Which direction is better: both operators are accepted. How a
-    model differs from another one: a requirement names a number.
+    Whether the function computes what its name says. Which direction is better: both operators are accepted. How two
+    models differ: a requirement names a number.
 
     ## Example
     ```yaml
@@ -100,7 +100,7 @@ class OwnFunction(Check):
     @model_validator(mode="before")
     @classmethod
     def _own_sentences(cls, values: Any) -> Any:
-        """Sentences are about the function, whose name stands beside them."""
+        """Sentences are about the function, whose name is next to them."""
         if not isinstance(values, Mapping):
             return values
         from evalspec.language.requirement import parse_requirement

@@ -51,10 +51,10 @@ class Quality(Check):
     Shares of rows (accuracy, top-k, recall, precision; F1 through the hits among the rows that are or are called the
     class): Clopper-Pearson; with clusters, Korn and Graubard.
     Balanced accuracy, macro precision and macro recall: a score test of the classes' mean share.
-    Means of a row's loss: BCa, by saddlepoint in place of resamples, from 200 rows on. Where the largest possible loss
-    is known (Brier 1 or 2, log loss 36.04, scores of texts and lists 0 to 1), one more row of the worst kind is taken
-    into account: where it would change the variance, and below 200 rows, the bound is Gaffke's, which holds for any
-    number of rows and whatever was not drawn. So 2,000 rows alone leave room for a log loss of 0.054 more than was
+    Means of a row's loss: BCa, by saddlepoint in place of resamples with at least 200 rows. Where the largest possible
+    loss is known (Brier 1 or 2, log loss 36.04, scores of texts and lists 0 to 1), one more row of the worst kind is
+    taken into account: where it would change the variance, and below 200 rows, the bound is Gaffke's, which holds for
+    any number of rows and whatever was not drawn. So 2,000 rows alone leave room for a log loss of 0.054 more than was
     seen. Absolute and squared errors (mae, rmse) have no largest value; their bounds say nothing about an error that is
     so rare that these rows have none of it.
     Area under the ROC curve, also its mean over classes: DeLong on the logit. Where (1 - AUC) x rows of the smaller
@@ -88,13 +88,13 @@ class Quality(Check):
     mean over all of them, and the row is a cluster; how much of the variance is of drawing is told. One with several
     texts in `prompt: {user: [...]}`: what is required must hold for each of them.
     Boxes: matched by pycocotools, with its overlaps, its 101 recalls and its crowds; objects of any size, and for each
-    class the 100 surest boxes in a picture. Bounds by the jackknife over 200 groups of pictures, from 200 pictures on,
-    20 of them with objects of every class that counts. The pseudo-values are those of the area under the curve, as the
-    101 steps of recall would drown them; the bounds are moved apart by half a step. A class without objects has no
-    value and counts in no mean. Where every picture has the same score, such as 0 or 1, there is no bound. Boxes need
-    the extra `detection`.
+    class the 100 surest boxes in a picture. Bounds by the jackknife over 200 groups of pictures with at least 200
+    pictures, 20 of them with objects of every class that counts. The pseudo-values are those of the area under the
+    curve, as the 101 steps of recall would drown them; the bounds are moved apart by half a step. A class without
+    objects has no value and counts in no mean. Where every picture has the same score, such as 0 or 1, there is no
+    bound. Boxes need the extra `detection`.
     Masks: pixels of all pictures are summed by class; pixels with a true class of -1 are not judged, and a class
-    without a pixel, true or predicted, counts in no mean. BCa over pictures, from 50 on, 20 with every class that
+    without a pixel, true or predicted, counts in no mean. BCa over pictures, at least 50, 20 with every class that
     counts. Against another model, only classes count that have a value for both.
     Lists: a number for each query, and their mean; n is the number of queries. A row is relevant where its label is
     above 0, or is the positive class. `ndcg` has linear gains. Among rows with the same score the least relevant come
@@ -188,7 +188,7 @@ class Quality(Check):
             and part is not None
             and not (part.isdecimal() and int(part) > 0)
         ):
-            return f"{metric}({part}): k is a whole number from 1 on, such as {metric}(5)"
+            return f"{metric}({part}): k is a whole number of at least 1, such as {metric}(5)"
         if metric in RANKED_LISTS and self.query is None:
             return f"{metric} needs `query:`, the column that says which rows are the candidates of one query"
         missing = missing_package(metric) or missing_detection(metric)

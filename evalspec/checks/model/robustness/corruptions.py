@@ -110,7 +110,7 @@ class Material:
         if not names:
             raise InputError(
                 f"{corruption} changes {WHAT[kind]}, and the model reads none: {', '.join(self.columns)}",
-                remedy="take it out of `corruptions:`, or name what it changes in `columns:`",
+                remedy="remove it from `corruptions:`, or name what it changes in `columns:`",
             )
         return names
 
@@ -229,7 +229,7 @@ def _layout(
         side = isqrt(axes[0])
         wanted = shape or ((side, side) if side * side == axes[0] else ())
         if int(np.prod(wanted)) != axes[0] or not wanted:
-            stated = f"`shape: {list(shape)}`" if shape else "nothing says how high and wide they are"
+            stated = f"`shape: {list(shape)}`" if shape else "their height and width are unknown"
             raise InputError(
                 f"pictures in {name!r} have {axes[0]} values, and {stated} does not fit"
                 if shape
@@ -243,7 +243,9 @@ def _layout(
         return "last", axes
     if len(axes) == 3 and axes[0] in (1, 3):
         return "first", axes
-    raise InputError(f"rows of {name!r} have axes {list(axes)}, which is no picture: height, width and 1 or 3 colours")
+    raise InputError(
+        f"rows of {name!r} have axes {list(axes)}, which is not a picture: height, width and 1 or 3 colours"
+    )
 
 
 def _scaled(values: NDArray[np.generic], low: float, high: float) -> Values:

@@ -145,7 +145,7 @@ def _asked(
         except InputError as error:
             raise InputError(
                 f"{model} can't answer rows with {copy}: {error}",
-                remedy=f"have its preprocessing deal with them, or take {name} out of `corruptions:`",
+                remedy=f"have its preprocessing deal with them, or remove {name} from `corruptions:`",
             ) from error
     clusters = None if whole.clusters is None else whole.clusters[picked]
     return CorruptedScores(right, _scores(whole)[picked], copies, clusters, first, changed)
@@ -211,7 +211,7 @@ def _missing(check: Robustness, ours: CorruptedScores) -> dict[str, str]:
 
 def _remedy(copy: str) -> str:
     name, _ = copy.rsplit(" ", 1)
-    return f"take {name} out of `corruptions:`, or ask for severities and columns that it changes"
+    return f"remove {name} from `corruptions:`, or ask for severities and columns that it changes"
 
 
 def _comparisons(

@@ -26,7 +26,7 @@ Corruption = Literal[
 Severity = Annotated[int, Field(ge=1, le=5)]
 COMPARED = ("corruption_accuracy", "worst_corruption_accuracy", "mean_corruption_accuracy")
 _SHARE = "Clopper-Pearson, with clusters after Korn and Graubard; against a model Tango's score interval"
-_MEAN = "BCa of the rows' means over all copies (saddlepoint), from 200 rows on; a row and its copies are one"
+_MEAN = "BCa of the rows' means over all copies (saddlepoint) with at least 200 rows; a row and its copies are one"
 _ACCURACIES = (
     "BCa of the rows' means over all copies, Gaffke's bound where few rows carry; a row and its copies are one"
 )
@@ -109,17 +109,17 @@ class Robustness(Check):
             label="mean accuracy on corrupted rows",
         ),
         Metric(
-            "robustness_drop", "pp", "lower", "Accuracy on the rows as they are, less the mean over all copies.",
+            "robustness_drop", "pp", "lower", "Accuracy on the rows as they are, minus the mean over all copies.",
             interval=f"{_ACCURACIES}, paired by row; of one copy Tango's score interval",
             label="loss of accuracy by corruption",
         ),
         Metric(
             "corruption_mae", "label", "lower", "Mean absolute error on a corrupted copy.", parts="corruption",
-            interval="BCa of the mean (saddlepoint), from 200 rows on", label="error on corrupted rows",
+            interval="BCa of the mean (saddlepoint) with at least 200 rows", label="error on corrupted rows",
         ),
         Metric(
             "worst_corruption_mae", "label", "lower", "The largest mean absolute error of all corrupted copies.",
-            interval=f"{_ALL} BCa of the mean (saddlepoint), from 200 rows on",
+            interval=f"{_ALL} BCa of the mean (saddlepoint) with at least 200 rows",
             extreme=True,
         ),
         Metric(
@@ -127,7 +127,8 @@ class Robustness(Check):
             label="mean error on corrupted rows",
         ),
         Metric(
-            "mae_increase", "label", "lower", "Mean absolute error over all copies, less that on the rows as they are.",
+            "mae_increase", "label", "lower", "Mean absolute error over all copies, minus that on the rows as they "
+                "are.",
             interval=f"{_MEAN}, paired by row", label="rise of the mean absolute error",
         ),
     )  # fmt: skip
@@ -150,7 +151,7 @@ class Robustness(Check):
         None,
         description="Smallest and largest value of a pixel or a sound; default: 0 and 255 for bytes, else as seen.",
     )
-    rows: int = Field(1000, ge=1, description="Rows to copy at the most, drawn by the seed.")
+    rows: int = Field(1000, ge=1, description="Maximum number of rows to copy, drawn by the seed.")
     show_examples: Annotated[bool, Effort()] = Field(True, description="Show a row with its copies in the report.")
 
     @property
@@ -163,13 +164,13 @@ class Robustness(Check):
         for what, names in (("corruptions", self.corruptions), ("severities", self.severities)):
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is not None:
-                raise custom_error(Problem(f"{twice} stands twice in `{what}`", remedy="leave one out"))
+                raise custom_error(Problem(f"{twice} is listed twice in `{what}`", remedy="leave one out"))
         if self.shape is not None and (len(self.shape) not in (2, 3) or min(self.shape) < 1):
             raise custom_error(
-                Problem(f"{list(self.shape)} is no shape", remedy="write [height, width] or [.., .., 3]")
+                Problem(f"{list(self.shape)} is not a shape", remedy="write [height, width] or [.., .., 3]")
             )
         if self.range is not None and not self.range[0] < self.range[1]:
-            raise custom_error(Problem(f"{list(self.range)} is no range", remedy="write [smallest, largest]"))
+            raise custom_error(Problem(f"{list(self.range)} is not a range", remedy="write [smallest, largest]"))
         return self
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:

@@ -62,7 +62,7 @@ def cut(name: str, values: pa.ChunkedArray, share: float, *, category: bool = Fa
 
     quoted = _quoted(name)
     if quoted is None:
-        return f"column {name!r} is not searched: its name can't stand in a `where`"
+        return f"column {name!r} is not searched: its name can't be used in a `where`"
     plain = plain_values(values)
     kind = plain.type
     if plain.null_count == len(plain):

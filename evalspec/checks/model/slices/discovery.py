@@ -178,7 +178,7 @@ def _losses(metric: str, rows: Scored) -> Losses:
     elif isinstance(one, MeanLoss) and METRICS[metric].better == "lower":
         among, values = np.arange(rows.n), one.losses(rows)
     else:
-        raise Undefined(f"{metric} is no mean over rows, so no slice can be searched by it")
+        raise Undefined(f"{metric} is not a mean over rows, so no slice can be searched by it")
     clusters = None if rows.clusters is None else rows.clusters[among]
     numbers = rows.number(among)
     return Losses(metric, np.asarray(values, dtype=np.float64), numbers, isinstance(one, Share), clusters)
@@ -192,7 +192,7 @@ def _cuts(dataset: str, asked: Discover, inputs: Inputs, rows: Scored) -> tuple[
         column = column_of(inputs, dataset, name)
         if column not in columns:
             raise InputError(
-                f"{name!r} is no column of dataset {dataset!r}", choices=tuple(columns),
+                f"{name!r} is not a column of dataset {dataset!r}", choices=tuple(columns),
                 remedy=did_you_mean(name, columns),
             )  # fmt: skip
         named = rows.classes is not None and (column == inputs.label(dataset) or name == LABEL_WORD)

@@ -75,7 +75,7 @@ def disparity(check: Slices, reference: str, sliced: BySlice, found: Cells, conf
     if home is None:
         names = [cell.name for cell in (*found.kept, *found.small)]
         raise InputError(
-            f"`reference: {reference}` is no slice of `by:`",
+            f"`reference: {reference}` is not a slice of `by:`",
             choices=tuple(names),
             remedy=did_you_mean(reference, names),
         )

@@ -103,7 +103,7 @@ def groups_of(inputs: Inputs, dataset: str, name: str) -> Groups:
     column = column_of(inputs, dataset, name)
     if column not in columns:
         remedy = did_you_mean(name, columns)
-        raise InputError(f"{name!r} is no column of dataset {dataset!r}", choices=tuple(columns), remedy=remedy)
+        raise InputError(f"{name!r} is not a column of dataset {dataset!r}", choices=tuple(columns), remedy=remedy)
     values = plain_values(inputs.table(dataset, [column]).column(0))
     kind = values.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind):

@@ -65,7 +65,7 @@ class Discover(Part):
     def _once(self) -> Self:
         twice = next((name for name in self.columns if self.columns.count(name) > 1), None)
         if twice is not None:
-            raise custom_error(Problem(f"column {twice!r} stands twice in `discover:`", remedy="leave one out"))
+            raise custom_error(Problem(f"column {twice!r} is listed twice in `discover`", remedy="leave one out"))
         unused = "gap" if self.metric in LOSSES else "factor"
         if self.metric is not None and {"gap": "gap_pp"}.get(unused, unused) in self.model_fields_set:
             other = "factor" if unused == "gap" else "gap"
@@ -99,7 +99,7 @@ class Slices(Check):
     ## Method
     In each slice the estimate and the interval of `quality`. A requirement without a slice, or on `worst_`, holds when
     it holds in every slice: for PASS the largest p-value counts, for FAIL the smallest times the number of slices
-    (Bonferroni). A gap holds when every pair of slices holds, and is made of up to 100 slices. Against another model
+    (Bonferroni). A gap holds when every pair of slices holds, and covers up to 100 slices. Against another model
     the same rows are paired, slice by slice, and `worst_accuracy >= baseline - 2 pp` requires that no slice has lost
     more than 2 points. Slices named in `slices:` always count. Cells enumerated from columns count from `min_n` rows
     on; smaller ones, which include empty combinations of a cross and columns without a value, are listed and bounded by
@@ -116,8 +116,8 @@ class Slices(Check):
     The search sees one half of the rows (of the clusters, where there are any), at random. It takes the slice whose
     mean loss stands out most for its size, sets its rows aside, and goes on, up to ten times; a cross must be worse
     than what is left of either of its parts. On the other half each slice is tested against all other rows: it is weak
-    where it is shown to be worse by more than a tenth of `gap`, after Holm. A search that finds nothing shows something
-    only where it would have found a weak slice: the p-value of `weak_slices <= 0` is the chance to miss a slice that
+    where it is shown to be worse by more than a tenth of `gap`, after Holm. An empty search means something only
+    where it would have found a weak slice: the p-value of `weak_slices <= 0` is the chance to miss a slice that
     has `share` of the rows and is `gap` worse, so PASS takes a chance of 95 % to find it. The report says how many rows
     that takes. A column that can't be searched (lists, or values that are all rare) keeps the requirement from PASS.
 
@@ -199,7 +199,7 @@ class Slices(Check):
             if len(set(names)) < len(names):
                 return Problem(f"{name!r} crosses something with itself", remedy="leave one out")
             if key in seen:
-                return Problem(f"{name!r} stands twice in `by`", remedy="leave one out")
+                return Problem(f"{name!r} is listed twice in `by`", remedy="leave one out")
             seen[key] = name
         return None
 
@@ -238,8 +238,8 @@ class Slices(Check):
             return None
         columns = sorted({name for names in self.entries for name in names} - set(slices))
         return (
-            f"check {self.name!r} takes slices from {', '.join(columns)} and leaves out those with fewer than "
-            f"{self.min_n} rows; bound them: add `{TOO_SMALL} == 0` to its requirements"
+            f"check {self.name!r} takes slices from {', '.join(columns)} and skips those with fewer than {self.min_n} "
+            f"rows; bound them: add `{TOO_SMALL} == 0` to its requirements"
         )
 
     def check_names(self, names: SpecNames) -> str | None:
@@ -252,7 +252,7 @@ class Slices(Check):
             return None
         remedy = did_you_mean(self.reference, entry_names)
         return str(
-            Problem(f"`reference: {self.reference}` is no slice of `by:`", choices=tuple(entry_names), remedy=remedy)
+            Problem(f"`reference: {self.reference}` is not a slice of `by:`", choices=tuple(entry_names), remedy=remedy)
         )
 
     def check_requirement(

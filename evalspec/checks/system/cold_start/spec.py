@@ -22,7 +22,7 @@ class ColdStart(Check):
     `import_time` [s] (the framework's packages), `load_time` [s] (from the model's file to a model in memory, on its
     device; the framework is imported already), `first_inference` [ms] (preprocessing, model and answer of the first
     item); `ready_time` [s], all four together; and, of a model that streams its answer, `first_token` [s]: start,
-    import, load and the first piece of the first answer. The median of the items after the first stands beside it.
+    import, load and the first piece of the first answer. The median of the items after the first is next to it.
 
     ## Why it matters
     Where instances come and go with the load, a user waits for all of this before the first answer, and where a

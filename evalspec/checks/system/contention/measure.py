@@ -151,9 +151,8 @@ def _pairs(
             quantities[part] = PairedQuantity(beside, by_itself, "ms")
         else:
             missing[f"contention_ratio({part})"] = (
-                f"over {100 * (1 - p):.0f} % of a process's queries failed without the load, so that "
-                "nothing can be held against "
-                f"its {part}"
+                f"over {100 * (1 - p):.0f} % of a process's queries failed without the load, so nothing can be "
+                f"compared with its {part}"
             )
     return quantities, missing
 

@@ -93,7 +93,7 @@ class Contention(Check):
             raise custom_error(
                 Problem(
                     f"with `scenario: {self.scenario}` one query comes after the other, over one connection",
-                    remedy="take `connections` out, or write `scenario: offline`",
+                    remedy="remove `connections`, or write `scenario: offline`",
                 )
             )
         return self
@@ -128,7 +128,7 @@ class Contention(Check):
     ) -> str | None:
         """Why it can't pass: another model on the right, or a part that this scenario does not have."""
         if requirement.model is not None:
-            return "contention_ratio sets a model beside itself; hold it against a number, such as 1.5x"
+            return "contention_ratio compares a model with itself; compare it with a number, such as 1.5x"
         if requirement.part is not None and requirement.part not in self.parts:
             return f"scenario {self.scenario} has no {requirement.part!r}; choices: {', '.join(self.parts)}"
         return None

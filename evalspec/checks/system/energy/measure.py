@@ -153,7 +153,7 @@ def _idle(check: EnergyCheck, inputs: Inputs, processes: int) -> list[Samples]:
         raise NotRunError(f"no process of {check.model} was measured")
     window = energy(first[0].telemetry, check.boundary, *_idle_window(first[0]))
     if window.joules is None:
-        raise NotRunError(f"no energy can be told for the boundary {check.boundary}: {window.reason}")
+        raise NotRunError(f"there is no energy for the boundary {check.boundary}: {window.reason}")
     rest = inputs.measure(replace(schedule, processes=processes - 1, seed=1), check.dataset, check.model)
     return [*first, *rest]
 
@@ -174,7 +174,7 @@ def _known(windows: Sequence[Metered]) -> list[Metered]:
     """
     known = [one for one in windows if one.known]
     if not known:
-        raise NotRunError(f"no energy can be told: {windows[0].energy.reason if windows else 'nothing was measured'}")
+        raise NotRunError(f"there is no energy: {windows[0].energy.reason if windows else 'nothing was measured'}")
     return known
 
 

@@ -42,8 +42,8 @@ class Energy(Check):
     and meters average over time. Energy is the difference of an energy counter (NVML's of the GPU board, RAPL's of
     processor package, memory, platform) between the ends of the very window whose answers are counted, read where
     the counter moved; the window must hold 10 of its updates. Where a GPU has no counter, readings of its power are
-    integrated (trapezoid), and the result is called an estimate. Counter and power x time are held against each other,
-    and a difference over 5 % is told. One number from each process, t over the processes (from above also
+    integrated (trapezoid), and the result is called an estimate. Counter and power x time are compared, and a
+    difference over 5 % is reported. One number from each process, t over the processes (from above also
     as lognormal: energies are skewed; work by energy is not). Idle power is that of the
     second half of `idle:`. No meter, no number: the check is then not run. Much work of others
     voids powers and pairs, and of energies (theirs is in the boundary) what did not hold in spite of it.
@@ -58,7 +58,7 @@ class Energy(Check):
     ## What it cannot show
     What lies outside the boundary: power supply, fans, disks, network, and for `gpu` the host that feeds it. Energy
     that other processes use inside the boundary counts as the model's; so does that of the client which asks a server
-    of this machine, within every boundary but `gpu`: how long it worked stands in the notes. Swings between readings of
+    of this machine, within every boundary but `gpu`: how long it worked is in the notes. Swings between readings of
     power, where there is no counter. A server on another machine. Accuracy of the meters themselves.
     Processes that are worse than all that were measured: of 5, what one in five is like is missed in a third of runs,
     and what one in twenty is like in three of four (of 10: in one of nine, and in 60 %). Nor what a machine that is

@@ -40,7 +40,7 @@ LEAST = 100
 """Queries in each process, whatever is required."""
 GUESS_MS = 5.0
 NOT_PAIRED = (USER_RATE, POOLED_GAP, *TOKEN_FACTS)
-"""Metrics of streamed answers that are not held against another model's."""
+"""Metrics of streamed answers that are not compared with another model's."""
 STREAMS = 8
 """As many as in MLPerf's MultiStream."""
 AUDITED = 800
@@ -60,7 +60,7 @@ class Latency(Check):
     `deadline:` (default: the interval); `latency_mean` and `jitter` (mean absolute difference of latencies that
     follow each other). Of a model that streams its answer, one number a request, never a token: `ttft_p50` to
     `ttft_p99_9` [ms, to the first piece with text, reasoning or a tool call; a role alone is none], `ttfa_...` (to
-    the first that is no reasoning), `tpot_...` (from the first piece to the last, by the tokens after the first
+    the first that is not reasoning), `tpot_...` (from the first piece to the last, by the tokens after the first
     piece), `longest_gap_...` (the longest wait for a next piece), and `user_rate_p10` [tokens/s: one by the p90 of
     the time by token]. Over all pieces of all requests: `gap_p99` [ms, between two pieces]. Counted, as a fact of the
     run: `cached_share` [%: tokens of prompts that the server says it knew from before], `token_counts_differ` [%:
@@ -100,8 +100,8 @@ class Latency(Check):
     percentiles, median-unbiased (a difference: t on the differences); fewer than 10 separate episodes over a model's
     percentile in all pairs together pass nothing there either. A failed query is slower than any there too: where more
     failed than a percentile leaves room for (1 % at p99), on either side, nothing passes, and a candidate whose share
-    of failed queries is shown to be larger than that is slower than a baseline that answers. Mean and jitter are made
-    of answers, and not compared where over 0.1 % failed.
+    of failed queries is shown to be larger than that is slower than a baseline that answers. Mean and jitter are
+    computed from answers, and not compared where over 0.1 % failed.
     A run in which latency rises by more than 10 % (Kendall's trend of block medians), or whose block medians vary by
     more than `max_cv:`, is kept from PASS, not from FAIL. Where most processes of 10 s or more (4 of 5) step up
     (Pettitt's test), what followed must hold the threshold too, and decides (t over processes); one that does so alone
@@ -227,7 +227,7 @@ class Latency(Check):
         """Streams and their interval are of multi_stream."""
         if self.scenario == "multi_stream" or (self.streams is None and self.interval_ms is None):
             return None
-        return "`streams:` and `interval:` are of `scenario: multi_stream`; name it, or take them out"
+        return "`streams:` and `interval:` are of `scenario: multi_stream`; name it, or remove them"
 
     @property
     def planned(self) -> int:
@@ -272,14 +272,15 @@ class Latency(Check):
         """Why it can't pass: a mean that blocks, no deadline, or too few queries."""
         if requirement.metric == "latency_mean" and requirement in self.blocking:
             return (
-                "a mean is no service level: it hides the slow queries; require latency_p99, or put this under `warn:`"
+                "a mean is not a service level: it hides the slow queries; require latency_p99, or put this under "
+                "`warn:`"
             )
         if requirement.metric == "deadline_miss_rate" and self.limit_ms is None:
             return "deadline_miss_rate needs `deadline:`, such as 10 ms"
         if requirement.model is not None and requirement.metric == "deadline_miss_rate":
             return "deadline_miss_rate has no paired comparison; compare a percentile, such as latency_p99"
         if requirement.model is not None and requirement.metric in NOT_PAIRED:
-            return f"{requirement.metric} has no paired comparison; hold it against a number, or compare tpot_p90"
+            return f"{requirement.metric} has no paired comparison; compare it with a number, or compare tpot_p90"
         needed = least_queries(requirement)
         if needed <= self.planned:
             return None

@@ -50,7 +50,7 @@ class Arrivals(Part):
         if not recorded and (self.payload is not None or self.size is not None or self.speed_up != 1.0):
             return "`payload:`, `size:` and `speed_up:` are of a trace; set the rate with `rates:`"
         if recorded and (self.ramp_s or self.spike is not None):
-            return "a trace is replayed as it was recorded; take `ramp:` and `spike:` out"
+            return "a trace is replayed as it was recorded; remove `ramp:` and `spike:`"
         if self.beside_poisson and self.kind in ("poisson", "constant"):
             return "`beside_poisson:` shows bursts against Poisson; it goes with `kind: gamma` or `kind: trace`"
         return None

@@ -1,4 +1,4 @@
-"""One process of a run of `load`: what was asked for, what came of it, and how late our generator was."""
+"""One process of a run of `load`: what was asked for, the outcome of it, and how late our generator was."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ class Driven:
         if abs(off) > RATE_OFF:
             rate = self.traffic.asked_qps
             return Reason(
-                f"the generator did not keep to the schedule: {format_number(rate)} qps were asked for and "
+                f"the generator did not keep to the schedule: {format_number(rate)} qps were scheduled and "
                 f"{format_number(rate / (1.0 + off))} qps were due",
                 Cause.SCHEDULE,
             )

@@ -1,4 +1,4 @@
-"""A run of `load` at one rate, in several fresh processes: what came of it, and what mistrusts it."""
+"""A run of `load` at one rate, in several fresh processes: the outcome of it, and what mistrusts it."""
 
 from __future__ import annotations
 

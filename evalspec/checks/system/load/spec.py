@@ -266,11 +266,11 @@ class Load(Check):
         if self.queries is not None and self.duration_s is not None:
             return "`queries:` and `duration:` say the same thing twice; keep one"
         if self.arrivals.kind != TRACE:
-            return None if self.all_rates else "nothing says how fast queries come; add `rates:`, such as [100 qps]"
+            return None if self.all_rates else "the rate of queries is missing; add `rates:`, such as [100 qps]"
         if self.rates_qps:
-            return "a trace has a rate of its own; take `rates:` out, or set `speed_up:`"
+            return "a trace has a rate of its own; remove `rates:`, or set `speed_up:`"
         if self.queries is not None or self.duration_s is not None:
-            return "a trace is as long as it is; take `queries:` and `duration:` out"
+            return "a trace is as long as it is; remove `queries:` and `duration:`"
         return None
 
     def needs(self) -> tuple[Need, ...]:

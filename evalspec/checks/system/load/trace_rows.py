@@ -70,7 +70,7 @@ def _numbers(table: pa.Table, column: str, remedy: str = "write numbers") -> NDA
     if len(shown) > MOST_SHOWN:
         shown = f"{shown[:MOST_SHOWN]}..."
     raise InputError(
-        f"column {column!r} has {shown} in row {row:,} (counted from 0), which is no number", remedy=remedy
+        f"column {column!r} has {shown} in row {row:,} (counted from 0), which is not a number", remedy=remedy
     )
 
 

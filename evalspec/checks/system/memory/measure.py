@@ -151,7 +151,7 @@ def on_device(probe: Probe, cpu: bool) -> tuple[float | None, str, str | None]:
     if framework is not None:
         return framework, "the framework: reserved by it, without the CUDA context", None
     missing = {} if probe.telemetry is None else probe.telemetry.missing
-    return None, "", missing.get("gpu_memory_mib") or "neither NVML nor the framework told of the GPU's memory"
+    return None, "", missing.get("gpu_memory_mib") or "neither NVML nor the framework reported the GPU's memory"
 
 
 def _facts(check: Memory, inputs: Inputs, model: str, used: Used) -> dict[str, Fact | Parts]:
@@ -178,7 +178,7 @@ def _missing(model: str, used: Used, facts: Mapping[str, object]) -> dict[str, s
         HOST: f"not every process of {model} told how much memory it used",
         DEVICE: used.no_device or "it was not seen at every batch size",
         "model_size": f"the size of {model}'s files is not known",
-        "parameters": f"{model}, as it is loaded, does not tell how many parameters it has",
+        "parameters": f"{model}, as loaded, does not report its number of parameters",
     }
     return {name: reason for name, reason in reasons.items() if name not in facts}
 

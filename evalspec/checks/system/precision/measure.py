@@ -86,9 +86,9 @@ def measure(check: Precision, inputs: Inputs) -> CheckResult:
 def _in_precision(operators: Operators, asked: Cell) -> NDArray[np.bool_] | str:
     """Operators in the precision asked for, or why that is not known."""
     if asked is None:
-        return "the model has no `precision:`, so there is nothing to hold its operators against"
+        return "the model has no `precision:`, so there is nothing to compare its operators with"
     if asked == "mixed":
-        return "precision: mixed names no single precision to hold operators against"
+        return "precision: mixed names no single precision to compare operators with"
     if not float(operators.operations.sum()):
         return "its operators do no operations that could be counted"
     if asked == "int4":
@@ -149,7 +149,7 @@ def _notes(probe: Probe, operators: Operators, there: NDArray[np.bool_], device:
         found.append("Autocast is on: operators choose their own precision.")
     copies = int(np.char.startswith(operators.kinds.astype(str), "Memcpy").sum())
     if copies:
-        found.append(f"{copies} copies between devices stand in the graph, for operators that ran elsewhere.")
+        found.append(f"{copies} copies between devices are in the graph, for operators that ran elsewhere.")
     return found
 
 

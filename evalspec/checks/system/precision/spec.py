@@ -83,7 +83,7 @@ class Precision(Check):
 
     check: Literal["precision"] = "precision"
     dataset: DatasetName
-    batch_size: int = Field(1, ge=1, le=65_536, description="Items in the batch that is looked at.")
+    batch_size: int = Field(1, ge=1, le=65_536, description="Items in the inspected batch.")
     reference: ModelName | None = Field(None, description="A model whose answers this one's are set beside.")
 
     def needs(self) -> tuple[Need, ...]:

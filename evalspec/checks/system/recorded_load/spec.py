@@ -49,9 +49,9 @@ class RecordedLoad(Check):
     first piece is taken for one token. Answers of one token have none; over 5 % of answers without a time, or where two
     counts of tokens differ by more than one and 2 % in over 1 % of answers, void what needs them; the smaller counts.
     A percentile is decided as in `latency`, by counting requests over the threshold, with the design effect that
-    requests in the order in which they were sent show, as one process. Where the log has no times of sending, nothing
-    shows how they depend on each other, and `design_effect:` (50) is taken. A latency that rises in the course of the
-    run by more than 10 % (Kendall's trend of block medians) keeps a percentile from PASS.
+    requests in the order in which they were sent show, as one process. Where the log has no times of sending, it
+    is unknown how they depend on each other, and `design_effect:` (50) is taken. A latency that rises in the course of
+    the run by more than 10 % (Kendall's trend of block medians) keeps a percentile from PASS.
     `output_rate` is over ten blocks of time from the first request to the last that was sent, so that the drain is left
     out; tokens of an answer are spread from its first piece to its end; t over blocks, each at least three times as
     long as the p90 of the latency.

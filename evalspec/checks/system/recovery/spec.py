@@ -33,7 +33,7 @@ class Recovery(Check):
     answers, from the kill until the first piece of an answer to what was asked since.
 
     ## Why it matters
-    Processes are killed: for want of memory, by a new version, with their machine. What users notice is how long the
+    Processes are killed: by lack of memory, by a new version, with their machine. What users notice is how long the
     model takes to load again, and whether a client waits, retries or gives up meanwhile.
 
     ## Method

@@ -92,7 +92,7 @@ class Roofline(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: it is held against another model."""
+        """Why it can't pass: it is compared with another model."""
         if requirement.model is not None:
-            return f"{requirement.metric} has no paired comparison with another model; hold it against a number"
+            return f"{requirement.metric} has no paired comparison with another model; compare it with a number"
         return None

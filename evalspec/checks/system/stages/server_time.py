@@ -92,7 +92,7 @@ def apart(probes: Sequence[Probe], stages: Sequence[str]) -> WaitStages:
     if ways == {None}:
         return WaitStages(waits, notes=[f"{whole}; {HOW}.", *notes])
     way = str(next(iter(ways)))
-    why_not = _why_not(probes, way) if len(ways) == 1 else "it told of itself in some processes only"
+    why_not = _why_not(probes, way) if len(ways) == 1 else "it reported times in some processes only"
     if why_not is None:
         left = (
             PREFILL if way == STREAM and not any(PREFILL in one.texts.get("told", ()) for one in probes) else TRANSFER
@@ -103,7 +103,7 @@ def apart(probes: Sequence[Probe], stages: Sequence[str]) -> WaitStages:
         said = f"{whole}: what the server says of its own time is not used, since {why_not}."
         return WaitStages(waits, notes=[said, *notes])
     names = tuple(split[0])
-    said = f"The server tells of {', '.join(names[:-1])} by {BY[way]}; `{left}` is what is left of the wait for it."
+    said = f"The server reports {', '.join(names[:-1])} by {BY[way]}; `{left}` is what is left of the wait for it."
     if way == STREAM:
         said = _of_stream(names, left)
     notes = [said, *why_no_total, *_negative(split, ENTRIES[way], left), *notes]

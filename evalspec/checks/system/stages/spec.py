@@ -37,7 +37,7 @@ class Stages(Check):
       or more has `frame` (the table that it takes), each step but the last by its own name (`standardscaler`; one
       that passes rows through has no stage), and `inference`, which is the last step only. `http` and `gguf`:
       `serialize`, making the bytes of requests of arrays in memory, and `server`, all that passes between sending
-      them and having their answers, or in its place what the server tells of it;
+      them and having their answers, or in its place what the server reports;
     - `postprocess`, making answers of outputs; for `http` and `gguf` it is called `parse`, and reads the bytes before.
 
     A server tells what it does by the header `Server-Timing` in its answers (`queue;dur=1.2, infer;dur=4.5`, in ms), or
@@ -46,11 +46,11 @@ class Stages(Check):
     `inference`, so that one requirement holds for every kind of model; a part that has the name of another stage begins
     with `server_` (`server_parse`, `server_serialize`); what is left of the server's own total (`total` in the header,
     `success` in the statistics) is `server_other`; and what is left of the wait for it is `transfer`: the network, and
-    all handling of HTTP that it does not tell of. Parts of the header must follow one another; none may be inside
+    all handling of HTTP that it does not report. Parts of the header must follow one another; none may be inside
     another, but for `total`. Of a model that streams its answers (`protocol: openai`, `gguf`) a client knows two stages
     itself: `decode`, from the first piece with text to the end, and `prefill`, all before it: queries come one after
-    the other, so it is the server's prefill, its own waiting and the network. A server that tells of `queue` or
-    `prefill` in its header has these apart, and the rest is `transfer`; what it tells of neither can't be parted from
+    the other, so it is the server's prefill, its own waiting and the network. A server that reports `queue` or
+    `prefill` in its header has these apart, and the rest is `transfer`; what it does not report can't be separated from
     outside.
 
     A model with a fixed batch, or a pipeline that gives several outputs, is one `inference`. A requirement on a stage
@@ -67,10 +67,10 @@ class Stages(Check):
     of the stage by that of the undivided query in the same process, both as means without the fastest and the slowest
     tenth of the queries; Student's t over the processes. The ceiling is that interval, carried over.
     A server's statistics are counters, read before and after every tenth of the queries that are divided: means, so
-    that such stages have no p50 and p99. What a server tells is used only where it tells of every query, where its
+    that such stages have no p50 and p99. What a server tells is used only where it covers every query, where its
     counters moved by as many requests as were sent (others may use it), and where it adds up to no more than the wait;
     otherwise the notes say why not, and `server` stays one stage.
-    The sum of the stages less the undivided time is shown: where it is above zero the stages overlap when they are not
+    The sum of the stages minus the undivided time is shown: where it is above zero the stages overlap when they are not
     divided, and their shares add up to more than 100 %; where it is below, time goes between them.
 
     References: Amdahl, AFIPS 1967. Georges, Buytaert, Eeckhout, OOPSLA 2007 (processes). W3C, Server Timing. Triton
@@ -129,9 +129,9 @@ class Stages(Check):
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why it can't pass: it is held against another model, or its threshold can't be reached."""
+        """Why it can't pass: it is compared with another model, or its threshold can't be reached."""
         if requirement.model is not None:
-            return f"{requirement.metric} has no paired comparison with another model; hold it against a number"
+            return f"{requirement.metric} has no paired comparison with another model; compare it with a number"
         if requirement.metric == "amdahl_ceiling" and requirement.upper and requirement.threshold <= 1.0:
             return "amdahl_ceiling is never below 1x: no stage takes less than no time"
         return None

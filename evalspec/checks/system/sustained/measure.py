@@ -94,9 +94,8 @@ def _warm(ends: Sequence[Ends]) -> list[str]:
     if not slow:
         return []
     return [
-        f"Process {', '.join(slow)} began over {100 * DRIFT_FLOOR:.0f} % slower than the fastest one: "
-        "the machine may not have "
-        "cooled down. All are held against the fastest start."
+        f"Process {', '.join(slow)} began over {100 * DRIFT_FLOOR:.0f} % slower than the fastest one: the machine may "
+        "not have cooled down. All are compared with the fastest start."
     ]
 
 
@@ -123,9 +122,9 @@ def _throttled(samples: Sequence[Samples], series: device.DeviceSeries) -> tuple
     silent = [str(one.process + 1) for one, readings in zip(samples, seen, strict=True) if not len(readings)]
     throttled = any(one.any() for one in seen)
     if len(silent) == len(samples):
-        return "throttled", None, f"nobody tells whether the device throttled: {_missing(samples, series.throttle)}"
+        return "throttled", None, f"it is unknown whether the device throttled: {_missing(samples, series.throttle)}"
     if silent and not throttled:
-        reason = f"nobody tells whether the device throttled in process {', '.join(silent)}"
+        reason = f"it is unknown whether the device throttled in process {', '.join(silent)}"
         return "throttled", None, f"{reason}: {_missing(samples, series.throttle)}"
     fact = Fact(
         float(throttled), sum(len(one) for one in seen), f"{series.throttle}, each {EVERY_S} s", in_this_run=True

@@ -36,16 +36,16 @@ class Sustained(Check):
 
     ## Method
     Fresh processes, 5 unless told otherwise, each measured for `duration:` after a short warm-up, which is short on
-    purpose: the start is what the rest is held against. One ratio from each process, t on their logarithms. A machine
+    purpose: the rest is compared with the start. One ratio from each process, t on their logarithms. A machine
     that is still warm from the process before begins slow, so the ratio is that of each end by the fastest start of
     all processes, which may be too small and is never too large. For FAIL it is each end by its own start, or by that
-    of the first process (two tests, half the level each). The error of a start that all are held against counts as
-    that of one more process. With fewer than 5 processes there is a value and no bound: one process does not tell how
-    long its noise lasts. Counters are read twice a second by another process; that it did not throttle is a fact where
+    of the first process (two tests, half the level each). The error of the start that all are compared with counts as
+    that of one more process. With fewer than 5 processes there is a value and no bound: one process can't show how long
+    its noise lasts. Counters are read twice a second by another process; that it did not throttle is a fact where
     they were read in every process. Batches that still grow slower by more than 10 % in the second half (Kendall's
     trend of block medians) keep the ratio from PASS: the end is not reached. Much work of other processes, or much
     stolen time, voids the measurement; throttling is what the system does by itself, and does not.
-    A server has `connections:` requests under way at any time (how many stands in the result): windows lie where all of
+    A server has `connections:` requests under way at any time (the result says how many): windows lie where all of
     them are, and a query counts by the share of its time that lies in one. Where our client itself was at work in over
     90 % of the time the ratio is void: it would be the client's.
 
@@ -70,7 +70,7 @@ class Sustained(Check):
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("sustained_ratio", "x", "higher", "Throughput of the last fifth by that of the fastest first.",
-               interval="t over processes (log ratios against the fastest start); from 5 processes on",
+               interval="t over processes (log ratios against the fastest start); with at least 5 processes",
                shows=("sustained share",), label="throughput that is sustained",
            ),
         Metric(

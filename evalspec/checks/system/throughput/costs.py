@@ -95,7 +95,7 @@ def best_sizes(
             value = max(known.values()) if higher else min(known.values())
             rows.append((name, next(size for size in known if known[size] == value), value, unit))
     return Table(
-        title="Best batch size for each", caption="In this run; what is best for one is seldom best for another.",
+        title="Best batch size for each", caption="In this run; the best for one is rarely the best for another.",
         columns=(Column(name="best for"), Column(name="batch", unit="count"), Column(name="value"),
                  Column(name="unit")),
         rows=tuple(rows),

@@ -54,8 +54,8 @@ class Throughput(Check):
     Beside other requests that time is also one of waiting, so there it is not measured. t over the slopes of
     the processes, and as lognormal.
     A run whose batches grow slower by more than 10 % from start to end is kept from PASS, not from FAIL.
-    A server has `connections:` requests under way at any time, so that each of its workers has some; how many stands
-    in the result, which holds for that many. Each process measures at least 4 batches over each connection, and waits
+    A server has `connections:` requests under way at any time, so that each of its workers has some; the result says
+    how many, and holds for that many. Each process measures at least 4 batches over each connection, and waits
     for the last. Where our client itself was at work in over 90 % of the time, the server may get through more: then
     there is no upper bound, nothing fails, and pairs are void.
 
@@ -66,7 +66,7 @@ class Throughput(Check):
     What it can serve while each answer is in time: that is less, and needs load. Whether it lasts: a hot machine slows
     down after minutes. Prefill and waiting of a server apart, but as the slope says.
     Reading and decoding inputs, unless a preprocessing stage does it. Of a server: what more
-    connections would get through it, which the notes tell of where its answers took no longer than to a single one.
+    connections would get through it, which the notes report where its answers took no longer than to a single one.
     Processes that are worse than all that were measured: of 5, what one in five is like is missed in a third of runs,
     and what one in twenty is like in three of four (of 10: in one of nine, and in 60 %). Nor what a machine that is
     slow for minutes does to processes that follow each other: where a process

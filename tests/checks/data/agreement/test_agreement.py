@@ -1,4 +1,4 @@
-"""`agreement`: raters who agree, who don't, who are silent, and who say what is no category."""
+"""`agreement`: raters who agree, who don't, who are silent, and who say what is not a category."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_is_no_category_is_refused(tmp_path: Path) -> None:
         run(tmp_path, check(), a=pa.nulls(5), b=pa.nulls(5))
     with pytest.raises(InputError, match="not one category a row"):
         run(tmp_path, check(), a=[[1], [2]], b=[1, 2])
-    with pytest.raises(InputError, match="holds inf, which is no category"):
+    with pytest.raises(InputError, match="holds inf, which is not a category"):
         run(tmp_path, check(), a=[1.0, float("inf")], b=[1.0, 2.0])
     with pytest.raises(InputError, match=r"has no column 'b'.*did you mean"):
         run(tmp_path, check(), a=[1, 2], B=[1, 2])
@@ -163,13 +163,13 @@ def test_who_differs_from_whom_on_what_is_shown_and_written(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"raters": ["a", "a"]}, "rater 'a' stands twice"),
+        ({"raters": ["a", "a"]}, "rater 'a' is listed twice"),
         ({"raters": ["a"]}, "at least 2 items"),
         ({"order": ["x", "y"]}, "`order:` says nothing"),
         ({"order": ["x", "y"], "level": "ratio"}, "takes numbers as they are"),
-        ({"order": ["x", "x"], "level": "ordinal"}, "'x' stands twice in `order:`"),
+        ({"order": ["x", "x"], "level": "ordinal"}, "'x' is listed twice in `order`"),
         ({"weights": "cubic"}, "Input should be 'none', 'linear' or 'quadratic'"),
-        ({"model": "candidate"}, "agreement looks at data only"),
+        ({"model": "candidate"}, "agreement checks data only"),
     ],
 )
 def test_fields_that_make_no_sense_are_refused(fields: dict[str, object], said: str) -> None:

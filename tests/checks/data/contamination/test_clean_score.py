@@ -170,7 +170,7 @@ def test_a_metric_that_is_no_fraction_is_shown_and_has_no_points(tmp_path: Path)
     truth = np.linspace(0, 1, 1000)
     found = judged(tmp_path, regressor(np.where(SEEN, truth, truth + 0.5), truth), metric="mae")
     assert not found.estimates
-    assert "no fraction" in found.missing[CHANGE]
+    assert "not a fraction" in found.missing[CHANGE]
     assert "0.5 on the 800 clean rows" in found.notes[0]
     assert [row.value for row in found.blocks[0].rows] == pytest.approx([0.4, 0.5, 0.0])  # type: ignore[union-attr]
 

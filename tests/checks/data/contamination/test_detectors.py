@@ -184,7 +184,7 @@ def test_what_is_not_asked_for_can_not_be_required(sentence: str) -> None:
 def test_a_metric_without_points_can_not_be_required_to_change_by_some() -> None:
     fields = {"train": ["train"], "test": "test", "predictions": "candidate", "metric": "mae"}
     check = Contamination.model_validate({**fields, "require": ["clean_score_change <= 1 pp"]})
-    assert "no fraction" in (check.check_requirement(check.requirements[0], {}) or "")
+    assert "not a fraction" in (check.check_requirement(check.requirements[0], {}) or "")
 
 
 def test_models_are_asked_for_what_is_needed_of_them() -> None:

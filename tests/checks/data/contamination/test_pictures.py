@@ -62,7 +62,7 @@ def test_the_chance_level_is_that_of_the_test_pictures_among_themselves() -> Non
     assert made.chance == pytest.approx(4 / 12)
     assert not made.levels()[0].rows.any()
     assert "33.3 % of the test pictures look like another" in made.levels()[0].method
-    assert "33.3 % of the pictures of test look like another one of test" in made.notes[0]
+    assert "33.3 % of the pictures of test look like a different one of test: if these are not" in made.notes[0]
     assert "raise `picture_similarity:` (here 0.95)" in made.notes[0]
 
 
@@ -124,5 +124,5 @@ def test_bytes_that_are_no_picture_are_none_or_refused() -> None:
     broken = files([scenes(1, 1, 64)[0]], "png")[0][:200]
     rows = pa.table({"image": [broken]})
     assert holds_pictures(rows.column("image"))
-    with pytest.raises(InputError, match="truncated, damaged or no image"):
+    with pytest.raises(InputError, match="truncated, damaged or not an image"):
         PictureDetector(asked(rows, ["image"]), "image", 0.95)

@@ -141,7 +141,7 @@ def test_rows_whose_next_words_the_model_is_sent_say_nothing(tmp_path: Path) -> 
     found = recited_rows(check(recite="candidate"), made)
     assert found.judged.tolist() == [False, False, False, True, False]
     assert found.left_out == {
-        "too few words": 1, "goes on as another row does": 0, "its next words stand in what the model is sent": 3,
+        "too few words": 1, "goes on as another row does": 0, "its next words are in what the model is sent": 3,
     }  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def test_shuffles_are_enough_and_of_a_model(fields: dict[str, object]) -> None:
 def test_answers_too_short_to_go_on_are_no_evidence(tmp_path: Path) -> None:
     made = inputs(tmp_path, [long(row) for row in range(9)], of_questions())
     made.answering = answering(dict.fromkeys(range(9), "B"))  # type: ignore[assignment]
-    with pytest.raises(NotRunError, match="have 8 words, so it could not have gone on"):
+    with pytest.raises(NotRunError, match="have 8 words, so it could not have continued"):
         recited_rows(check(recite="candidate"), made)
 
 

@@ -261,7 +261,7 @@ def test_invalid_utf8_is_refused_in_a_sentence(tmp_path: Path) -> None:
     for train, test, name in ((broken, fine, "train"), (fine, broken, "test")):
         tables = {"train": pa.table({"text": train}), "test": pa.table({"text": test})}
         inputs = FakeInputs(tmp_path, tables=tables, batch_rows=4)
-        with pytest.raises(InputError, match=rf"dataset {name}: a text is no UTF-8 \(row 9\)"):
+        with pytest.raises(InputError, match=rf"dataset {name}: a text is not UTF-8 \(row 9\)"):
             Contamination(train=("train",), test="test", report_only=True).run(inputs)
 
 
@@ -395,7 +395,7 @@ def test_a_tokenizer_that_is_none_is_refused(tmp_path: Path) -> None:
     assert "go together" in str(Ngram(unit="tokens").problem)
     assert "go together" in str(Ngram(tokenizer="tokenizer.json").problem)
     pytest.importorskip("tokenizers")
-    for text, said in ((None, "can't be read"), ("{}", "is no tokenizer"), ("no", "is no tokenizer")):
+    for text, said in ((None, "can't be read"), ("{}", "is not a tokenizer"), ("no", "is not a tokenizer")):
         if text is not None:
             (tmp_path / "tokenizer.json").write_text(text)
         with pytest.raises(InputError, match=said):

@@ -111,10 +111,10 @@ def test_a_condition_that_nothing_shows_is_a_finding(
     assert fact(result, "missing_conditions") == Fact(1.0, 8, "counted over the whole file: dark")
     assert groups(result)["dark"] == 0
     assert fact(result, "slices_too_small").method.startswith("counted over the whole file: dark")
-    table = next(block for block in result.blocks if isinstance(block, Table) and "says nothing of" in block.title)
+    table = next(block for block in result.blocks if isinstance(block, Table) and "Not covered by" in block.title)
     assert table.rows == (("dark", why),)
     # Nobody requires that none is missing, so it stands with the verdict.
-    assert result.weakens == [f"test says nothing of dark: {why}"]
+    assert result.weakens == [f"test has no rows for dark: {why}"]
     required = run(
         tmp_path, rows, conditions=[{"name": "dark", "where": where}], report_only=False,
         require=["missing_conditions == 0"],
@@ -129,7 +129,7 @@ def test_slices_of_the_spec_are_conditions_too(tmp_path: Path) -> None:
     )
     assert groups(check.run(inputs)) == {"dark": 3.0}
     names = SpecNames(("candidate",), ("test",), ("dim",))
-    assert "condition 'dark' has no `where:` and is no slice of this spec (choices: dim)" in str(
+    assert "condition 'dark' has no `where:` and is not a slice of this spec (choices: dim)" in str(
         check.check_names(names)
     )
 
@@ -309,9 +309,9 @@ def test_rows_of_a_cluster_say_less_of_a_population(tmp_path: Path) -> None:
     [
         (np.arange(50.0), "holds 50 distinct numbers, which are values"),
         (["a"] * 50, "there is one class only"),
-        ([f"answer {one}" for one in range(150)], "holds 150 distinct texts in 150 rows, which are no classes"),
+        ([f"answer {one}" for one in range(150)], "holds 150 distinct texts in 150 rows, which are not classes"),
         (np.full(50, np.nan), "is missing in every row"),
-        ([[1]] * 50, "which is no class"),
+        ([[1]] * 50, "which is not a class"),
     ],
 )
 def test_labels_without_classes_have_no_balance(y: Any, why: str, tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_where_whole_numbers_make_no_classes_no_count_of_groups_passes(tmp_path:
 
 
 def test_columns_whose_values_are_no_groups_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds double, not groups; name the ranges"):
+    with pytest.raises(InputError, match="holds double, not groups; define the ranges"):
         run(tmp_path, ROWS, by=["lux"])
     with pytest.raises(InputError, match="300 distinct values, more than 200"):
         run(tmp_path, {"who": np.arange(300)}, None, by=["who"])
@@ -373,8 +373,8 @@ def test_class_and_group_that_go_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        ({"conditions": [NIGHT, NIGHT]}, "'night' stands twice in `conditions`"),
-        ({"by": ["a", "a"]}, "'a' stands twice in `by`"),
+        ({"conditions": [NIGHT, NIGHT]}, "'night' is listed twice in `conditions`"),
+        ({"by": ["a", "a"]}, "'a' is listed twice in `by`"),
         ({"min_n": 5, "width": "5 pp"}, "both say how many rows"),
         ({"population": "test", "by": ["a"]}, "would be its own population"),
         ({"population": "traffic"}, "nothing is compared with the population"),

@@ -140,7 +140,7 @@ def test_an_audit_of_one_class_is_no_random_sample(tmp_path: Path) -> None:
     result = world.run(tmp_path, asked)
     found = result.estimates["label_error_rate"]
     assert isinstance(found, Measured) and found.withhold is not None
-    assert "no random sample" in found.withhold
+    assert "not a random sample" in found.withhold
     assert outcome(result, asked.requirements[0]) == "INCONCLUSIVE"
 
 
@@ -149,7 +149,7 @@ def test_concentration_needs_a_random_sample_too(tmp_path: Path) -> None:
     world.looked = world.looked & (world.given | (np.arange(ROWS) % 7 == 0))
     asked = check(by=["snow"], require=["label_error_concentration <= 3x"])
     found = world.run(tmp_path, asked).estimates["label_error_concentration"]
-    assert isinstance(found, Measured) and "no random sample" in (found.withhold or "")
+    assert isinstance(found, Measured) and "not a random sample" in (found.withhold or "")
 
 
 def test_an_audit_of_one_slice_is_no_random_sample(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_rows_that_can_not_be_read_are_refused_in_a_sentence(tmp_path: Path) -> 
         (check(), table.slice(0, 0), "test has no rows"),
         (check(features=["big"]), table.append_column("big", wide), "too many for a plain classifier"),
         (check(features=["at"]), table.append_column("at", pa.array([np.inf] * ROWS)), "infinite numbers"),
-        (check(), table.set_column(3, "label", pa.array(world.size)), "which are no classes"),
+        (check(), table.set_column(3, "label", pa.array(world.size)), "which are not classes"),
         (check(), table.set_column(3, "label", pa.array([[1]] * ROWS)), "not one category a row"),
         (check(by=["size"]), table, "holds numbers"),
     ):
@@ -391,7 +391,7 @@ def test_too_little_to_judge_by_is_said(tmp_path: Path) -> None:
     one = world.table.set_column(3, "label", pa.array(["wolf"] * 30))
     assert "1 classes" in world.run(tmp_path, check(features=["size"]), one).missing["estimated_label_errors"]
     nobody = world.table.set_column(4, "looked", pa.nulls(30, pa.string()))
-    assert "nobody has looked at any row" in world.run(tmp_path, check(), nobody).missing["label_error_rate"]
+    assert "no row was audited" in world.run(tmp_path, check(), nobody).missing["label_error_rate"]
 
 
 def test_too_few_clusters_for_the_folds_leave_the_audit(tmp_path: Path) -> None:
@@ -405,13 +405,13 @@ def test_too_few_clusters_for_the_folds_leave_the_audit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"audited": None}, "nothing says which labels are wrong"),
-        ({"audited": None, "predictions": "candidate"}, "nothing says which labels are wrong"),
+        ({"audited": None}, "the labels that are wrong are unknown"),
+        ({"audited": None, "predictions": "candidate"}, "the labels that are wrong are unknown"),
         ({"out_of_sample": True}, "`out_of_sample:` is about `predictions:`"),
         ({"held_out": "other"}, "`held_out:` is about `predictions:`"),
         ({"predictions": "candidate", "held_out": "test"}, "is the dataset itself"),
         ({"features": ["looked"]}, "both `audited:` and one of `features:`"),
-        ({"by": ["snow", "snow"]}, "'snow' stands twice"),
+        ({"by": ["snow", "snow"]}, "'snow' is listed twice"),
         ({"folds": 1}, "greater than or equal to 2"),
     ],
 )
@@ -458,5 +458,5 @@ def test_an_audit_that_may_be_a_copy_of_the_label_is_named(
     anywhere: float, looked: float, told: bool, tmp_path: Path
 ) -> None:
     result = World(anywhere=anywhere, looked=looked).run(tmp_path, check(require=["label_error_rate <= 5 %"]))
-    said = f"the audit agrees with the label in each of {ROWS:,} rows: see that 'looked' is no copy of it"
+    said = f"the audit agrees with the label in each of {ROWS:,} rows: see that 'looked' is not a copy of it"
     assert list(result.weakens) == ([said] if told else [])

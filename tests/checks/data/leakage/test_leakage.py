@@ -197,7 +197,7 @@ def test_times_are_compared_as_instants(train: pa.Array, test: pa.Array, overlap
     [
         (["2026-01-01"], ["2026-02-01"], r"text \('2026-02-01'\), which has no order of time; store it as a date"),
         (["2026-01-01"], ["2026-02-01", "soon"], r"text \('soon'\), which has no order of time"),
-        (days(0), days(1, zone="UTC"), "has a time zone in test and none in train: which is later can't be told"),
+        (days(0), days(1, zone="UTC"), "has a time zone in test and none in train: which is later is unknown"),
         (days(0), pa.array([5]), "they have no common order"),
         ([True], [False], "bool, which has no order of time"),
         (pa.array([5], pa.time64("us")), pa.array([6], pa.time64("us")), "has no order of time"),
@@ -325,7 +325,7 @@ def test_columns_that_can_not_be_compared_leave_the_rest(tmp_path: Path) -> None
     odd = pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))
     rows = {"who": ["a", "b"], "odd": odd, "y": ["u", "v"]}
     result = run(tmp_path, rows, rows, label="y", group="who")
-    assert "of which rows can't be compared" in result.missing["conflicting_labels"]
+    assert "which can't be compared" in result.missing["conflicting_labels"]
     assert fact(result, "group_overlap").value == 2
 
 
@@ -420,7 +420,7 @@ def test_rare_classes_are_left_out_and_named(tmp_path: Path) -> None:
     y = ["a"] * 150 + ["b"] * 140 + ["c"] * 5
     rows = {"x": np.arange(295.0), "y": y}
     result = run(tmp_path, rows, {**rows, "x": np.arange(295.0) + 0.5}, label="y")
-    assert any("not held against the rarest class, of 5 rows" in note for note in result.notes)
+    assert any("not compared with the rarest class, of 5 rows" in note for note in result.notes)
     found = result.estimates["target_leakage"]
     assert isinstance(found, Measured) and "5 of 295 rows that are judged" in (found.withhold or "")
     assert isinstance(found.estimate, Parts)
@@ -475,8 +475,8 @@ def test_fields_that_a_metric_needs() -> None:
     ("fields", "what"),
     [
         ({"train": ["test"]}, "named among its own training sets"),
-        ({"train": ["a", "a"]}, "stands twice in `train`"),
-        ({"after": "soon"}, "'soon' is no day"),
+        ({"train": ["a", "a"]}, "is listed twice in `train`"),
+        ({"after": "soon"}, "'soon' is not a day"),
     ],
 )
 def test_fields_that_mean_nothing_are_refused(fields: dict[str, Any], what: str) -> None:
@@ -491,7 +491,7 @@ def test_columns_that_are_not_there_are_named(tmp_path: Path) -> None:
 
 def test_columns_that_training_lacks_are_told(tmp_path: Path) -> None:
     result = run(tmp_path, {"x": [1.0, 2.0], "y": ["u", "v"]}, {"x": [3.0], "z": [1], "y": ["u"]}, label="y")
-    assert "Not looked at, since a training set lacks them: z." in result.notes
+    assert "Not checked, since a training set lacks them: z." in result.notes
 
 
 def test_unlabelled_training_is_not_compared(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_another_metric(tmp_path: Path) -> None:
     left = check.run(inputs).estimates["headroom"]
     assert isinstance(left, Estimate)
     assert left.value == pytest.approx(0.03)
-    assert left.method.startswith("1 less the score: score interval over 10 classes")
+    assert left.method.startswith("1 minus the score: score interval over 10 classes")
 
 
 def test_the_age_is_counted_to_the_day_of_the_run(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_data_from_tomorrow_are_refused(tmp_path: Path) -> None:
     ("origin", "why"),
     [
         ({}, "test does not say when it was collected; add `origin: {collected: 2026-05-01}`"),
-        ({"collected": "spring"}, "`collected: spring` in the origin of test is no day; write such as 2026-05-01"),
+        ({"collected": "spring"}, "`collected: spring` in the origin of test is not a day; write such as 2026-05-01"),
     ],
 )
 def test_without_a_day_there_is_no_age(origin: dict[str, str], why: str, tmp_path: Path) -> None:
@@ -109,8 +109,8 @@ def test_a_model_of_values_has_no_share(tmp_path: Path) -> None:
     ("fields", "what"),
     [
         ({"ceiling": "97 %"}, "a ceiling of 97 % needs its source"),
-        ({"metric": "mae"}, "mae is no share"),
-        ({"metric": "log_loss"}, "log_loss is no share"),
+        ({"metric": "mae"}, "mae is not a share"),
+        ({"metric": "log_loss"}, "log_loss is not a share"),
         ({"ceiling": 1.0}, "has no unit"),
     ],
 )

@@ -91,8 +91,8 @@ def test_no_bound_where_there_is_nothing_alike(tmp_path: Path) -> None:
 
 def test_when_there_is_none(tmp_path: Path) -> None:
     assert "name one, `predictions: candidate`" in told(tmp_path, 100, 0.0, predictions=None).why
-    assert "macro_f1 is no mean over rows" in told(tmp_path, 100, 0.0, metric="macro_f1").why
-    assert "log_loss is no fraction" in told(tmp_path, 100, 0.0, metric="log_loss").why
+    assert "macro_f1 is not a mean over rows" in told(tmp_path, 100, 0.0, metric="macro_f1").why
+    assert "log_loss is not a fraction" in told(tmp_path, 100, 0.0, metric="log_loss").why
     rows, said = world(100, 1, 0.0)
     check = Shift(reference="test", current="traffic", predictions="candidate")
     bare = FakeInputs(tmp_path, tables={"test": rows}, answers={("test", "candidate"): said})

@@ -49,7 +49,7 @@ def rate(result: CheckResult) -> Estimate:
 def test_without_anybodys_word_the_rate_is_the_patterns_and_says_so(tmp_path: Path) -> None:
     result = asked(tmp_path, {"pattern": PATTERN}, "refusal_rate <= 3 %")
     assert rate(result).value == 0.75
-    assert any("nobody has looked" in note for note in result.notes)
+    assert any("no answer was audited: the share is the judge's, and its error" in note for note in result.notes)
 
 
 def test_patterns_of_a_file(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_patterns_of_a_file(tmp_path: Path) -> None:
     assert rate(asked(tmp_path, {"pattern": "refusals.txt"})).value == 0.5
 
 
-@pytest.mark.parametrize(("lines", "why"), [("# none\n", "holds no pattern"), ("(a+)+\n", "repeat inside of a repeat")])
+@pytest.mark.parametrize(("lines", "why"), [("# none\n", "holds no pattern"), ("(a+)+\n", "repeat inside a repeat")])
 def test_files_that_hold_none(tmp_path: Path, lines: str, why: str) -> None:
     (tmp_path / "refusals.txt").write_text(lines)
     with pytest.raises(InputError, match=why):
@@ -81,7 +81,10 @@ def test_peoples_word_corrects_what_the_pattern_finds(tmp_path: Path) -> None:
         ("finds it", 9, 6, pytest.approx(2 / 3)),
         ("does not find it", 3, 0, 0.0),
     ]
-    assert any("nothing shows that it was these answers" in sentence for sentence in result.weakens)
+    assert any(
+        "audit file has no texts, so it is unknown whether these answers were audited" in sentence
+        for sentence in result.weakens
+    )
 
 
 def test_the_text_that_was_looked_at_must_be_what_the_model_says(tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ def test_the_text_that_was_looked_at_must_be_what_the_model_says(tmp_path: Path)
         ({"id": "q1"}, "line 2 does not say whether"),
         ({"id": "q1", "refused": 1}, "line 2 does not say whether"),
         ({"id": "q0", "refused": True}, "the key 'q0' twice"),
-        ({"id": "q1", "refused": True, "text": 3}, "'text' that is no text"),
+        ({"id": "q1", "refused": True, "text": 3}, "'text' that is not text"),
     ],
 )
 def test_audited_rows_that_are_none(tmp_path: Path, row: dict[str, Any], why: str) -> None:
@@ -117,7 +120,7 @@ def test_audited_rows_of_another_dataset(tmp_path: Path) -> None:
 
 def test_lines_that_are_no_json(tmp_path: Path) -> None:
     (tmp_path / "audited.jsonl").write_text("refused\n")
-    with pytest.raises(InputError, match="line 1 is no JSON"):
+    with pytest.raises(InputError, match="line 1 is not JSON"):
         asked(tmp_path, {"pattern": PATTERN, "audited": "audited.jsonl"})
 
 
@@ -136,7 +139,7 @@ def test_rows_that_were_picked_by_the_pattern_are_no_random_sample(tmp_path: Pat
     lines = {row: json.dumps({"id": row, "refused": False}) for row in picked}
     (tmp_path / "audited.jsonl").write_text("\n".join(lines.values()))
     found = check.run(inputs).estimates["refusal_rate"]
-    assert isinstance(found, Measured) and "no random sample" in (found.withhold or "")
+    assert isinstance(found, Measured) and "not a random sample" in (found.withhold or "")
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,7 @@ def test_a_log_loss_is_the_same_number_in_every_check(tmp_path: Path) -> None:
 
 
 def test_only_the_same_rows_and_classes_are_paired(tmp_path: Path) -> None:
-    """A sum over three classes is no Brier score of two, and other rows are no pairs."""
+    """A sum over three classes is no Brier score of two, and other rows are not pairs."""
     rng = np.random.default_rng(3)
     two = rng.dirichlet([1.0, 1.0], 400)
     truth = (rng.random(400) < two[:, 1]).astype(np.int64)

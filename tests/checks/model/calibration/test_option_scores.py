@@ -1,4 +1,4 @@
-"""Options that are scored by something that is no probability."""
+"""Options that are scored by something that is not a probability."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evalspec.checks.model.calibration.show import relative
 
 @pytest.mark.parametrize("score", ["per_byte", "per_token", "pmi"])
 def test_a_score_that_ranks_is_called_no_probability(score: str) -> None:
-    assert f"scored `{score}`, which ranks them and is no probability" in relative(score)[0]
+    assert f"scored `{score}`, which ranks them and is not a probability" in relative(score)[0]
 
 
 @pytest.mark.parametrize("score", [None, "letter", "sum"])

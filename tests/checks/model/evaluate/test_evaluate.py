@@ -61,7 +61,7 @@ def test_a_module_scores_and_has_an_interval(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "sentence"),
     [
-        ("x = 1\n", "is no module of the evaluate library"),
+        ("x = 1\n", "is not a module of the evaluate library"),
         (COST.replace('{"cost": float(total / len(references))}', "{}"), "gave 0 numbers"),
         (COST.replace("float(total / len(references))", "1 / 0"), "module cost raised ZeroDivisionError"),
         (COST.replace("float(total / len(references))", 'float("nan")'), "is nan, not a number"),

@@ -151,7 +151,7 @@ def test_a_value_of_a_column_is_no_origin_where_the_inside_is_from_it(tmp_path: 
         with pytest.raises(InvalidError, match=r"site=lab of field has the same origin as test \(site: lab"):
             asked.run(inputs)
     inputs.origins = {}
-    with pytest.raises(InvalidError, match="nothing says where test is from"):
+    with pytest.raises(InvalidError, match="the origin of test is not given"):
         asked.run(inputs)
     # One of several values is left out, and said so.
     mixed = everywhere.set_column(1, "site", pa.array(["lab"] * 1500 + ["north"] * 500))
@@ -181,7 +181,7 @@ def test_a_spec_says_which_of_the_columns_values_the_inside_is_from() -> None:
 
     assert problem(HERE, HERE) is None
     assert problem({"device": "a"}, {"device": "b"}) is None
-    assert "nothing says where test is from; add `origin: {site: ...}`" in str(problem({}, THERE))
+    assert "the origin of test is not given; add `origin: {site: ...}`" in str(problem({}, THERE))
     assert "add `site:` to its `origin:`" in str(problem({"device": "a"}, {"device": "a"}))
     assert "add `site:` to its `origin:`" in str(problem({"device": "a"}, {"site": "north"}))
 
@@ -192,8 +192,8 @@ def test_a_spec_must_say_where_data_are_from() -> None:
 
     assert problem(HERE, THERE) is None
     assert "same origin" in str(problem(HERE, HERE))
-    assert "nothing says where test is from" in str(problem({}, THERE))
-    assert "nothing says where field is from" in str(problem(HERE, {}))
+    assert "the origin of test is not given" in str(problem({}, THERE))
+    assert "the origin of field is not given" in str(problem(HERE, {}))
     assert "state the same keys for both" in str(problem({"site": "a"}, {"device": "b"}))
 
 

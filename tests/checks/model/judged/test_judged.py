@@ -184,7 +184,7 @@ def test_labels_that_were_not_drawn_at_random_let_nothing_pass(tmp_path: Path) -
     chosen = pa.table({"id": picked, "people": [True] * 300})
     found = estimate(check.run(replace(inputs, tables={**inputs.tables, "audited": chosen})))
     assert found.withhold is not None and "they were not drawn at random" in found.withhold
-    assert "the judge passes 100.0 % of the rows that people looked at" in found.withhold
+    assert "the judge passes 100.0 % of the audited rows" in found.withhold
     assert estimate(check.run(inputs)).withhold is None
 
 
@@ -196,7 +196,7 @@ def test_judgements_must_be_of_the_candidates_answers(hashed: bool | str, tmp_pa
     seen = [prefix + hashlib.sha256(text.encode()).hexdigest() for text in texts] if hashed else texts
     check = JudgedAnswers.model_validate({**FIELDS, "answer": "seen", "human": "audited"})
     same = replace(inputs, tables={**inputs.tables, "judgements": table(inputs, "judgements", seen=seen)})
-    assert not any("nothing shows that the judge has seen" in one for one in check.run(same).weakens)
+    assert not any("it is unknown whether the judge has seen" in one for one in check.run(same).weakens)
     other = [*seen[:-3], "", "another", None]
     changed = replace(inputs, tables={**inputs.tables, "judgements": table(inputs, "judgements", seen=other)})
     with pytest.raises(InvalidError, match=r"3 of 1,000 judgements are of other answers .* \(first: row 0"):
@@ -208,7 +208,9 @@ def test_judgements_must_be_of_the_candidates_answers(hashed: bool | str, tmp_pa
 
 def test_without_the_answers_it_says_so(tmp_path: Path) -> None:
     inputs, check = planted(tmp_path)
-    assert "nothing shows that the judge has seen these answers: `answer:` names no column" in check.run(inputs).weakens
+    assert (
+        "it is unknown whether the judge has seen these answers: `answer:` names no column" in check.run(inputs).weakens
+    )
 
 
 def test_a_verdict_that_turns_with_the_seat_is_a_tie(tmp_path: Path) -> None:
@@ -254,13 +256,13 @@ def test_the_judge_alone_would_have_passed(tmp_path: Path) -> None:
     assert outcome(check.run(inputs), check.requirements[0]) == "FAIL"
     result = alone.run(inputs)
     assert outcome(result, alone.requirements[0]) == "PASS"
-    assert any("nobody has looked at an answer" in one for one in result.weakens)
+    assert any("no answer was audited: the share is the judge's, and its error" in one for one in result.weakens)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"verdict": None}, "nothing says where the judge's verdicts are"),
+        ({"verdict": None}, "no field says where the judge's verdicts are"),
         ({"seats": ["a", "b"]}, "`verdict:` and `seats:` both say"),
         ({"verdict": None, "seats": ["a", "a"]}, "'a' stands for both seats"),
         ({"human": "judgements"}, "'judgements' stands for two of"),

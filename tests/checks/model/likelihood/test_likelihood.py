@@ -54,7 +54,7 @@ def test_windows_that_miss_tokens_are_refused(fields: dict[str, Any], words: str
 def test_distributions_need_a_baseline(sentence: str) -> None:
     assert check(sentence).check_names(NAMES) is None
     assert check("perplexity <= 20").check_names(replace(NAMES, models=("candidate",))) is None
-    assert "is no model of the spec" in str(check(sentence).check_names(replace(NAMES, models=("candidate",))))
+    assert "is not a model of the spec" in str(check(sentence).check_names(replace(NAMES, models=("candidate",))))
     assert "is the model itself" in str(check(sentence, baseline="candidate").check_names(NAMES))
 
 
@@ -173,7 +173,7 @@ def with_other_tokens(name: str) -> tuple[FakeInputs, Asked]:
     def likelihoods(texts: Sequence[str], windows: Windows, model: str, beside: str | None) -> TokenLikelihoods:
         asked.append((model, windows, sum(len(text) for text in texts)))
         if beside is not None:
-            raise NotRunError("the two models see these texts as other tokens")
+            raise NotRunError("the two models split these texts into different tokens")
         assert plain is not None
         found = plain(texts, windows, model, beside)
         if model != name:

@@ -324,7 +324,7 @@ def test_a_constant_label_has_no_r2(tmp_path: Path) -> None:
 
 def test_a_label_that_varies_by_next_to_nothing_has_no_r2(tmp_path: Path) -> None:
     """The square of 1e-170 is 0, and what is divided by that of 1e-160 is infinite."""
-    for size, words in ((1e-170, "doesn't vary"), (1e-160, "is no number")):
+    for size, words in ((1e-170, "doesn't vary"), (1e-160, "is not a number")):
         result = run(tmp_path, check("r2 >= 0.5"), regressor(np.linspace(0, 1, 300), size * (np.arange(300) % 2)))
         assert words in result.missing["r2"]
 

@@ -282,11 +282,11 @@ def test_no_column_that_fits(name: str) -> None:
 
 
 def test_lists_that_are_no_pictures() -> None:
-    with pytest.raises(InputError, match=r"have 5 values, and nothing says how high and wide they are"):
+    with pytest.raises(InputError, match=r"have 5 values, and their height and width are unknown"):
         material(pa.table({"p": [[1.0] * 5]})).corrupted("blur", 1)
     with pytest.raises(InputError, match=r"`shape: \[2, 3\]` does not fit"):
         material(pa.table({"p": [[1.0] * 5]}), shape=(2, 3)).corrupted("blur", 1)
-    with pytest.raises(InputError, match="which is no picture"):
+    with pytest.raises(InputError, match="which is not a picture"):
         material(pa.table({"p": [[[[1.0] * 5] * 2] * 2]})).corrupted("blur", 1)
 
 

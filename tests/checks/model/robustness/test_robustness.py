@@ -228,11 +228,11 @@ def test_a_model_that_refuses_a_copy(tmp_path: Path) -> None:
     ("fields", "sentence"),
     [
         ({"corruptions": []}, "at least 1"),
-        ({"corruptions": ["blur", "blur"]}, "blur stands twice"),
+        ({"corruptions": ["blur", "blur"]}, "blur is listed twice in `by`"),
         ({"corruptions": ["fog"]}, "gaussian_noise"),
         ({"severities": [0]}, "greater than or equal to 1"),
-        ({"range": [16, 0]}, "is no range"),
-        ({"shape": [8]}, "is no shape"),
+        ({"range": [16, 0]}, "is not a range"),
+        ({"shape": [8]}, "is not a shape"),
     ],
 )
 def test_fields(fields: dict[str, Any], sentence: str) -> None:

@@ -79,7 +79,7 @@ def test_each_slice_is_what_its_where_says(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "values", "words"),
     [
-        ("a`b", pa.array(X), "its name can't stand in a `where`"),
+        ("a`b", pa.array(X), "its name can't be used in a `where`"),
         ("none", pa.nulls(ROWS), "no row has a value"),
         ("nan", pa.array(np.full(ROWS, np.nan)), "no row has a value"),
         ("same", pa.array([1] * ROWS), "all rows have the same value"),
@@ -346,7 +346,7 @@ def test_bad_input_gives_reasons(tmp_path: Path) -> None:
     assert "column 'none' is not searched: no row has a value" in result.notes
     assert outcome(result, asked.require[0]) == "INCONCLUSIVE"
     unknown = check(["weak_slices <= 0"], discover={"columns": ["sites"]})
-    with pytest.raises(InputError, match="'sites' is no column") as caught:
+    with pytest.raises(InputError, match="'sites' is not a column") as caught:
         run(tmp_path, unknown, table, candidate)
     assert caught.value.problem.remedy == "did you mean 'site'?"
     nothing = check(["weak_slices <= 0"], discover={"columns": ["none"]})
@@ -372,7 +372,7 @@ def test_a_model_that_is_always_right_or_always_wrong_has_no_weak_slice(right: b
     ("fields", "words"),
     [
         ({"columns": []}, "columns"),
-        ({"columns": ["a", "a"]}, "'a' stands twice in `discover:`"),
+        ({"columns": ["a", "a"]}, "'a' is listed twice in `discover`"),
         ({"columns": ["a"], "metric": "mae", "gap": "5 pp"}, "`gap` does not fit mae"),
         ({"columns": ["a"], "metric": "recall", "factor": 2}, "`factor` does not fit recall"),
         ({"columns": ["a"], "gap": 5}, "5 has no unit"),

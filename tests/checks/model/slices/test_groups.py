@@ -228,7 +228,7 @@ def test_a_reference_that_is_too_small_alone_or_not_there(tmp_path: Path) -> Non
     everything = np.ones(len(table["label"]), dtype=bool)
     result = run(tmp_path, alone, table, candidate, one=everything)
     assert result.missing["accuracy_disparity"] == "no other slice counts beside the reference 'one'"
-    with pytest.raises(InputError, match="no slice of `by:`") as caught:
+    with pytest.raises(InputError, match="not a slice of `by:`") as caught:
         run(tmp_path, check(sentences, by=["site"], reference="site=nort"), table, candidate)
     assert caught.value.problem.remedy == "did you mean 'site=north'?"
     none = ~everything
@@ -293,7 +293,7 @@ def test_what_is_asked_needs_its_field() -> None:
 
 
 def test_a_count_of_weak_slices_is_no_exact_fact() -> None:
-    with pytest.raises(SpecError, match="'==' is for exact facts") as caught:
+    with pytest.raises(SpecError, match="'==' is for exact counts") as caught:
         parse_requirement("weak_slices == 0", Slices.metrics)
     assert caught.value.problems[0].remedy == "write weak_slices <= 0"
     assert the(check(["weak_slices <= 0"], discover={"columns": ["a"]}), "weak_slices <= 0").threshold == 0

@@ -1,4 +1,4 @@
-"""`slices`: a good average hides nothing, small cells are named, columns that are no groups are refused."""
+"""`slices`: a good average hides nothing, small cells are named, columns that are not groups are refused."""
 
 from __future__ import annotations
 
@@ -200,8 +200,8 @@ def test_enumerating_needs_a_bound_on_what_is_too_small(tmp_path: Path) -> None:
     assert check(["dark", "site"]).check_names(names) is None
     sentence = check(["dark", "site"], "worst_accuracy >= 80 %").check_names(names)
     assert sentence == (
-        "check 'slices' takes slices from site and leaves out those with fewer than 100 rows; "
-        "bound them: add `slices_too_small == 0` to its requirements"
+        "check 'slices' takes slices from site and skips those with fewer than 100 rows; bound them: add "
+        "`slices_too_small == 0` to its requirements"
     )
     assert check(["site"], "worst_accuracy >= 80 %", BOUND).check_names(names) is None
     # What blocks must be bounded by what blocks.
@@ -233,9 +233,9 @@ def test_parts_and_columns_are_known_from_the_spec_where_slices_are_named() -> N
 
 
 def test_a_name_that_stands_twice_is_an_error() -> None:
-    with pytest.raises(ValueError, match="'site' stands twice"):
+    with pytest.raises(ValueError, match="'site' is listed twice"):
         check(["site", "dark", "site"])
-    with pytest.raises(ValueError, match="'dark & site' stands twice"):
+    with pytest.raises(ValueError, match="'dark & site' is listed twice"):
         check([{"cross": ["site", "dark"]}, {"cross": ["dark", "site"]}])
     with pytest.raises(ValueError, match="'site & site' crosses something with itself"):
         check([{"cross": ["site", "site"]}])

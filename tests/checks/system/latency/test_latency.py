@@ -237,7 +237,7 @@ def test_a_mean_never_blocks() -> None:
     slo = Latency(dataset="test", slo=mean)
     for check in (blocking, slo):
         message = check.check_requirement(mean, {})
-        assert message is not None and "no service level" in message
+        assert message is not None and "not a service level" in message
     assert warning.check_requirement(mean, {}) is None
     assert Latency(dataset="test", require=(P99,)).check_requirement(P99, {}) is None
 

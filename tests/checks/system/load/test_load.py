@@ -224,7 +224,7 @@ def test_a_generator_that_drives_another_rate_is_named(tmp_path: Path) -> None:
     check = load(**AT_500)
     result = run(tmp_path, by(exponential(0.8), stretch=1.25), check)
     found = part(result, "latency_p99", "500 qps")
-    assert found.invalid is not None and "500 qps were asked for and 400 qps were due" in found.invalid
+    assert found.invalid is not None and "500 qps were scheduled and 400 qps were due" in found.invalid
     assert status(result, check, NAME) == "INVALID"
 
 
@@ -601,8 +601,8 @@ def test_what_can_never_pass_is_refused(fields: dict[str, Any], sentence: str, t
         ({"rates": ["5 qps"], "arrivals": {"kind": "gamma"}}, "`burstiness:` goes with `kind: gamma`"),
         ({"rates": ["5 qps"], "arrivals": {"burstiness": 0.5}}, "`burstiness:` goes with `kind: gamma`"),
         ({"arrivals": {"kind": "trace"}}, "name the dataset that holds the trace"),
-        ({"arrivals": {"kind": "trace", "dataset": "calls"}, "rates": ["5 qps"]}, "take `rates:` out"),
-        ({"arrivals": {"kind": "trace", "dataset": "calls", "ramp": "2 s"}}, "take `ramp:` and `spike:` out"),
+        ({"arrivals": {"kind": "trace", "dataset": "calls"}, "rates": ["5 qps"]}, "remove `rates:`"),
+        ({"arrivals": {"kind": "trace", "dataset": "calls", "ramp": "2 s"}}, "remove `ramp:` and `spike:`"),
         ({"rates": ["5 qps"], "arrivals": {"speed_up": 2}}, "are of a trace"),
         ({"rates": ["5 qps"], "duration": "2 s"}, "keep one"),
         ({"rates": ["5 qps"], "arrivals": {"beside_poisson": True}}, "shows bursts against Poisson"),

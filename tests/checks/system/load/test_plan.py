@@ -119,7 +119,7 @@ def test_what_a_trace_holds_is_looked_at_before_a_run() -> None:
     [
         (
             ["0.5", "soon", "2.5"],
-            "column 'time' has 'soon' in row 1 (counted from 0), which is no number; give seconds",
+            "column 'time' has 'soon' in row 1 (counted from 0), which is not a number; give seconds",
         ),
         ([True, False, True], "column 'time' has True in row 0"),
         ([None, "x", "y"], "column 'time' has nothing in row 0"),

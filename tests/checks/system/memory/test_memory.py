@@ -115,7 +115,10 @@ def test_on_the_cpu_there_is_no_device_memory_and_no_zero(tmp_path: Path) -> Non
 
 def test_a_model_that_does_not_count_its_parameters(tmp_path: Path) -> None:
     result = run(tmp_path, {"candidate": 10.0}, parameters=None)
-    assert "does not tell how many parameters" in result.missing["parameters"] and decided(result)[3] == "MISSING"
+    assert (
+        "loaded, does not report its number of parameters" in result.missing["parameters"]
+        and decided(result)[3] == "MISSING"
+    )
 
 
 def test_models_beside_each_other(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_the_wait_is_split_into_what_the_server_says_and_the_rest(by: str, tmp_p
     assert list(shares(result)) == ["serialize", "queue", "inference", "transfer", "parse"]
     assert in_hundredths(result) == {"serialize": 10, "queue": 20, "inference": 40, "transfer": 20, "parse": 10}
     assert result.conditions["server_stages"] == "queue, inference, transfer"
-    assert "The server tells of queue, inference by its" in note(result, "The server tells")
+    assert "The server reports queue, inference by its" in note(result, "The server reports")
     assert not any("`server`" in one for one in result.notes)
     assert outcome(result, MOSTLY_INFERENCE) == "PASS"
 
@@ -131,8 +131,8 @@ def test_a_server_that_says_nothing_is_one_stage_and_the_notes_say_how_it_could_
 
 
 def test_what_can_not_be_read_is_said(tmp_path: Path) -> None:
-    told = note(run(tmp_path, silent(("'a b;dur=1' (its name is no name)",))), "can't be read")
-    assert told.endswith("is left out: 'a b;dur=1' (its name is no name).")
+    told = note(run(tmp_path, silent(("'a b;dur=1' (its name is not a name)",))), "can't be read")
+    assert told.endswith("is left out: 'a b;dur=1' (its name is not a name).")
     many = note(run(tmp_path, served(TELLS, unread=("one", "two", "three", "four"))), "can't be read")
     assert many.endswith("one, two, three, and more.")
 

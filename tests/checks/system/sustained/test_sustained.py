@@ -166,7 +166,7 @@ def test_batches_that_still_grow_slower_at_the_end_are_kept_from_passing(tmp_pat
 
 def test_nobody_who_tells_of_throttling_is_a_reason_and_no_zero(tmp_path: Path) -> None:
     result = run(tmp_path, device(20.0, told=False))
-    assert "nobody tells" in result.missing["throttled"] and "temperature" in result.missing["temperature_max"]
+    assert "it is unknown" in result.missing["throttled"] and "temperature" in result.missing["temperature_max"]
     assert "throttled" not in result.estimates and decided(result) == "FAIL"
 
 

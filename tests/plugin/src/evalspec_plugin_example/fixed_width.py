@@ -34,7 +34,7 @@ class FixedWidth(Dataset):
     """A text file with one row a line and columns at fixed places."""
 
     kind: Literal["fixed_width"] = "fixed_width"
-    path: str = Field(description="The file, from the spec's folder.")
+    path: str = Field(description="The file, relative to the spec's folder.")
     places: dict[str, Place] = Field(min_length=1, description="Column: where it stands in a line.")
 
     def files(self, access: Access) -> tuple[Path, ...]:

@@ -32,7 +32,7 @@ class LinearJson(Model):
     """A linear rule in a JSON file. Input ``x``, shape (n, weights); output ``score``, shape (n, 1), a logit."""
 
     kind: Literal["linear_json"] = "linear_json"
-    path: str = Field(description="The JSON file, from the spec's folder.")
+    path: str = Field(description="The JSON file, relative to the spec's folder.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """The JSON file."""
