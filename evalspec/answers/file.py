@@ -17,7 +17,7 @@ from evalspec.answers.from_outputs import Mapped, only_embeds
 from evalspec.answers.task_columns import columns_of, fields_of, numbers, shape_of
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import AnswerKind, Boxes, Task, task_of
+from evalspec.language.predictions import AnswerKind, Boxes, Task, task_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,9 +165,9 @@ def _readable(table: pa.Table) -> pa.Table:
     """
     import pyarrow as pa
 
-    for index, field in enumerate(table.schema):
-        if pa.types.is_fixed_size_list(field.type) and table.column(index).null_count:
-            plain = pa.field(field.name, pa.list_(field.type.value_type))
+    for index, kept in enumerate(table.schema):
+        if pa.types.is_fixed_size_list(kept.type) and table.column(index).null_count:
+            plain = pa.field(kept.name, pa.list_(kept.type.value_type))
             table = table.set_column(index, plain, table.column(index).cast(plain.type))
     return table
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import BaseModel, ConfigDict
 
 Cell = str | int | float | bool | None
+Cells = Mapping[str, Cell]
+"""Facts by name."""
 
 
 class Frozen(BaseModel):

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import EvalspecError
+from evalspec.evidence.frozen import Cells
 from evalspec.evidence.record import CheckRecord
 from evalspec.imports import arrow_without_pandas
 from evalspec.language.defects import Defect
-from evalspec.language.inputs import FIRST, Cells, Predictions, Variant
+from evalspec.language.inputs import FIRST, Predictions, Variant
 from evalspec.language.parts import BATCH_ROWS
 from evalspec.running.children.checking import check_on, check_record
 from evalspec.running.children.child import Handler

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalspec.language.defects import Defect, share_of
-from evalspec.language.inputs import FAILED
+from evalspec.language.timings import FAILED
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evalspec.evidence.frozen import Cell
-    from evalspec.language.inputs import Cells, Probe, Samples
+    from evalspec.evidence.frozen import Cell, Cells
+    from evalspec.language.inputs import Probe, Samples
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import PER_QUERY, Samples, Schedule
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.timings import PER_QUERY
 
 SUMMED = (
     "connections", "connections_open_at_start", "connections_opened_again", "gc_collections", "gc_ms",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import to_json
 
-from evalspec.language.inputs import CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.language.streams import FINISHES, NOT_COUNTED, PIECES, StreamedAnswer
+from evalspec.language.timings import CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.runtimes.http_client.wire import HttpError, Reply, parse_json
 
 if TYPE_CHECKING:
