@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from evalspec.evidence.frozen import is_number
 from evalspec.language.defects import Defect, share_of
 from evalspec.language.timings import FAILED
 
@@ -272,7 +273,7 @@ class MoreOf(Defect):
 
     def _more(self, cells: Cells) -> Cells:
         def one(value: Cell) -> Cell:
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if not is_number(value):
                 return value
             return type(value)(value * self.times)
 
@@ -314,9 +315,7 @@ class OneMore(MoreOf):
 
 
 def _numbers(facts: Cells) -> tuple[str, ...]:
-    return tuple(
-        name for name, value in facts.items() if isinstance(value, int | float) and not isinstance(value, bool)
-    )
+    return tuple(name for name, value in facts.items() if is_number(value))
 
 
 @dataclass(frozen=True)
