@@ -9,7 +9,8 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,43 +71,64 @@ def tokenizer(folder: Path, *, begins: int = 1, merges: int = 0) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(told))
 
 
-def train(folder: Path, *, steps: int = STEPS, merges: int = 0) -> Path:
-    """A model of about 100,000 parameters with its tokenizer, as a folder that transformers reads."""
+@contextmanager
+def prepared(folder: Path, merges: int = 0) -> Iterator[Any]:
+    """The tokenizer of a new folder; inside, torch has one thread and its seed."""
     import torch
     from tokenizers import Tokenizer
-    from transformers import LlamaConfig, LlamaForCausalLM
 
     folder.mkdir(parents=True)
     tokenizer(folder, merges=merges)
-    coder = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    text = topics()
-    ids = np.array(coder.encode(text[: int(0.6 * len(text))], add_special_tokens=False).ids)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(5)
-    config = LlamaConfig(
-        vocab_size=coder.get_vocab_size(), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=CONTEXT, tie_word_embeddings=True,
-        bos_token_id=0, eos_token_id=1, pad_token_id=None,
-    )  # fmt: skip
-    model = LlamaForCausalLM(config).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.98), weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, total_steps=steps)
-    rng = np.random.default_rng(5)
+    try:
+        yield Tokenizer.from_file(str(folder / "tokenizer.json"))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def fit(model: Any, optimizer: Any, rate: float, steps: int, draw: Callable[[], tuple[Any, Any]], folder: Path) -> Path:
+    """Train a model at a rate that rises to ``rate`` and falls, on rows and targets as they are drawn; write it."""
+    import torch
+
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps)
     for _ in range(steps):
-        starts = rng.integers(0, len(ids) - LENGTH, ROWS)
-        rows = ids[starts[:, None] + np.arange(LENGTH)]
-        # Half of the rows begin a text.
-        rows[::2, 0] = 0
-        batch = torch.from_numpy(rows)
-        loss = model(input_ids=batch, labels=batch).loss
+        rows, targets = draw()
         optimizer.zero_grad()
-        loss.backward()
+        model(input_ids=rows, labels=targets).loss.backward()
         optimizer.step()
         schedule.step()
-    torch.set_num_threads(threads)
     model.eval().save_pretrained(folder)
     return folder
+
+
+def train(folder: Path, *, steps: int = STEPS, merges: int = 0) -> Path:
+    """A model of about 100,000 parameters with its tokenizer, as a folder that transformers reads."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    with prepared(folder, merges) as coder:
+        text = topics()
+        ids = np.array(coder.encode(text[: int(0.6 * len(text))], add_special_tokens=False).ids)
+        config = LlamaConfig(
+            vocab_size=coder.get_vocab_size(), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=CONTEXT, tie_word_embeddings=True,
+            bos_token_id=0, eos_token_id=1, pad_token_id=None,
+        )  # fmt: skip
+        model = LlamaForCausalLM(config).train()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.98), weight_decay=0.01)
+        rng = np.random.default_rng(5)
+
+        def draw() -> tuple[Any, Any]:
+            starts = rng.integers(0, len(ids) - LENGTH, ROWS)
+            rows = ids[starts[:, None] + np.arange(LENGTH)]
+            # Half of the rows begin a text.
+            rows[::2, 0] = 0
+            batch = torch.from_numpy(rows)
+            return batch, batch
+
+        return fit(model, optimizer, 6e-3, steps, draw, folder)
 
 
 def spelled(draw: np.random.Generator, count: int) -> tuple[list[str], list[str]]:
@@ -118,36 +140,25 @@ def spelled(draw: np.random.Generator, count: int) -> tuple[list[str], list[str]
 def positional(folder: Path, *, steps: int = 300) -> Path:
     """A model with learned positions that knows `spelled`: another begin token moves every place."""
     import torch
-    from tokenizers import Tokenizer
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    folder.mkdir(parents=True)
-    tokenizer(folder)
-    coder = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(5)
-    config = GPT2Config(
-        vocab_size=coder.get_vocab_size(), n_positions=16, n_embd=32, n_layer=1, n_head=2, bos_token_id=0,
-        eos_token_id=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, initializer_range=0.08,
-    )  # fmt: skip
-    model = GPT2LMHeadModel(config).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=steps)
-    draw = np.random.default_rng(6)
-    for _ in range(steps):
-        words, right = spelled(draw, 128)
-        rows = torch.tensor([coder.encode(f"{word} {answer}").ids for word, answer in zip(words, right, strict=True)])
-        wanted = rows.clone()
-        wanted[:, :-1] = -100
-        loss = model(input_ids=rows, labels=wanted).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    torch.set_num_threads(threads)
-    model.eval().save_pretrained(folder)
-    return folder
+    with prepared(folder) as coder:
+        config = GPT2Config(
+            vocab_size=coder.get_vocab_size(), n_positions=16, n_embd=32, n_layer=1, n_head=2, bos_token_id=0,
+            eos_token_id=1, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, initializer_range=0.08,
+        )  # fmt: skip
+        model = GPT2LMHeadModel(config).train()
+        rng = np.random.default_rng(6)
+
+        def draw() -> tuple[Any, Any]:
+            words, right = spelled(rng, 128)
+            pairs = zip(words, right, strict=True)
+            rows = torch.tensor([coder.encode(f"{word} {answer}").ids for word, answer in pairs])
+            targets = rows.clone()
+            targets[:, :-1] = -100
+            return rows, targets
+
+        return fit(model, torch.optim.AdamW(model.parameters(), lr=1e-2), 1e-2, steps, draw, folder)
 
 
 def altered(folder: Path, out: Path, change: Callable[[str, Any], Any]) -> Path:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalspec.language.inputs import Samples, Schedule, Telemetry
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.timings import Telemetry
 from tests.fakes import samples
 
 Power = Callable[[NDArray[np.float64]], NDArray[np.float64]]

@@ -53,7 +53,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "loading/crosscheck.py": ["calibration"], "loading/profile_match.py": ["calibration"],
     },
     "what a model's answers are": {
-        "language/inputs.py": ["labels", "embedding"], "running/guardrail.py": ["embedding"],
+        "language/predictions.py": ["labels", "embedding"], "running/guardrail.py": ["embedding"],
         "running/servers/fingerprint.py": ["labels"],
     },
     "a word in the names of files and columns, guessed at for a new spec": {
@@ -68,7 +68,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "running/servers/clients.py": ["connections", "generator_lag_", "clients"],
     },
     "what a model answers, as evidence, files and defects call it": {
-        "language/inputs.py": ["answers"], "running/samples.py": ["answers"], "runtimes/record.py": ["answers"],
+        "language/timings.py": ["answers"], "running/samples.py": ["answers"], "runtimes/record.py": ["answers"],
         "selftest/answers.py": ["answers"], "selftest/trials.py": ["answers"],
     },
     "a file with nothing in it": {"loading/files.py": ["empty"]},

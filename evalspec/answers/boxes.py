@@ -12,7 +12,7 @@ from evalspec.answers.arrays import column, plain_array
 from evalspec.answers.classes import class_indices, missing_mask
 from evalspec.answers.ragged import flattened, is_listed, listed, unlisted
 from evalspec.errors import InputError
-from evalspec.language.inputs import Boxes
+from evalspec.language.predictions import Boxes
 
 if TYPE_CHECKING:
     import pyarrow as pa

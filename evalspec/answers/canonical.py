@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from evalspec.language.inputs import AnswerKind
+from evalspec.language.predictions import AnswerKind
 
 _NUMBER = re.compile(
     r"[^\w+\-\u2212.]*(?P<sign>[+\-\u2212]?)[$\u20ac\u00a3\u00a5]?"

@@ -17,7 +17,7 @@ from evalspec.answers.from_outputs import Mapped, only_embeds
 from evalspec.answers.task_columns import columns_of, fields_of, numbers, shape_of
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import AnswerKind, Boxes, Task, task_of
+from evalspec.language.predictions import AnswerKind, Boxes, Task, task_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.answers.file import Answers
-    from evalspec.language.inputs import Boxes
     from evalspec.language.parts import Access, Dataset
+    from evalspec.language.predictions import Boxes
 
 
 def unnamed_labels(dataset: Dataset, name: str, classes: Collection[str], access: Access) -> InputError | None:
@@ -47,7 +47,7 @@ def unnamed_labels(dataset: Dataset, name: str, classes: Collection[str], access
 def true_answers(
     table: pa.Table, label: str, answers: Answers, access: Access
 ) -> tuple[NDArray[Any] | None, Boxes | None]:
-    """``truth`` and ``true_boxes``, as `evalspec.language.inputs.Predictions` has them.
+    """``truth`` and ``true_boxes``, as `evalspec.language.predictions.Predictions` has them.
 
     Args:
         table: The rows.

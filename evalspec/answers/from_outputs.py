@@ -25,8 +25,8 @@ from evalspec.answers.numbers import (
 )
 from evalspec.answers.texts import said_reasons, said_texts, said_tokens
 from evalspec.errors import InputError, InvalidError, did_you_mean
-from evalspec.language.inputs import AnswerKind, Boxes
 from evalspec.language.parts import OutputName
+from evalspec.language.predictions import AnswerKind, Boxes
 
 SUM_TOLERANCE = 1e-3
 FEWEST_SUMS = 20

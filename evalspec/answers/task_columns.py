@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import Boxes
+from evalspec.language.predictions import Boxes
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,6 +17,7 @@ from evalspec.evidence.blocks import (
     Series,
     Table,
 )
+from evalspec.evidence.frozen import is_number
 from evalspec.evidence.names import metric_of
 from evalspec.evidence.units import UNITS
 
@@ -137,9 +138,7 @@ def _table(block: Table, units: Mapping[str, str]) -> Table:
     columns = tuple(column.model_copy(update={"unit": unit}) for column, unit in zip(block.columns, to, strict=True))
     rows = tuple(
         tuple(
-            in_unit(cell, block.columns[index].unit, to[index])
-            if index < len(to) and isinstance(cell, int | float) and not isinstance(cell, bool)
-            else cell
+            in_unit(cell, block.columns[index].unit, to[index]) if index < len(to) and is_number(cell) else cell
             for index, cell in enumerate(row)
         )
         for row in block.rows

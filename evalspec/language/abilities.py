@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from evalspec.language.inputs import Cells
+from evalspec.evidence.frozen import Cells
 from evalspec.language.parts import Access, LoadedModel
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class KillResult:
         healthy_s: When the server said that it is ready again, or None: not in time.
         due_s: shape (q,), when each query was due.
         end_s: shape (q,), when it was answered, or given up.
-        outcome: shape (q,), index into `evalspec.language.inputs.OUTCOMES`.
+        outcome: shape (q,), index into `evalspec.language.timings.OUTCOMES`.
         lag_p99_ms: How late the client sent, by its own fault; None: nothing was sent.
         first_token_s: When the first piece of any answer came to what was sent after the kill; None: the model does not
             stream, or none came.
@@ -146,7 +146,7 @@ class QueryOutcome:
         sent_ns: When its first byte was handed over; 0: it never was.
         first_ns: When the first byte of its answer was read; 0: there was none.
         end_ns: When the last one was, or when it was given up.
-        outcome: Index into `evalspec.language.inputs.OUTCOMES`.
+        outcome: Index into `evalspec.language.timings.OUTCOMES`.
         outputs: What the rows' servable makes answers of; None where nothing was answered.
     """
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import Cells, Inputs, Predictions, Probe, Samples
+    from evalspec.evidence.frozen import Cells
+    from evalspec.language.inputs import Inputs, Predictions, Probe, Samples
     from evalspec.language.likelihoods import TokenLikelihoods
 
 GOLDEN = 0.6180339887498949

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import Cells
+    from evalspec.evidence.frozen import Cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Protocol
 import yaml
 
 from evalspec.errors import Problem, SpecError
+from evalspec.evidence.frozen import is_number
 from evalspec.language.units import check_size
 
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
@@ -376,7 +377,7 @@ class _Reader:
         if _NO_NUMBER.fullmatch(text):
             raise _refuse(self.file, f"{text} is not a number that a spec can hold", mark=event.start_mark)
         value = resolve(text)
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if is_number(value):
             self._check_number(value, text, event)
         return value
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evalspec.evidence.declaration import Declaration
+from evalspec.evidence.frozen import is_number
 from evalspec.evidence.metric import Shows
 from evalspec.evidence.record import CheckRecord
 from evalspec.evidence.test import Test
@@ -26,7 +27,7 @@ def numbers_that_show(check: CheckRecord, what: Shows) -> Iterator[tuple[str, fl
     """Measured numbers whose metric shows something: their name, with its part, and the value in the metric's unit."""
     declaration = declared(check)
     for name, value in check.measured.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             continue
         if name.partition("(")[0] in declaration.metrics.get(what, ()):
             yield name, float(value)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, field_validator
 
 from evalspec.errors import Problem
+from evalspec.evidence.frozen import is_number
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
 from evalspec.evidence.profile import Profile, Without
 from evalspec.language.header import Header
@@ -22,7 +23,7 @@ SpecName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", m
 
 
 def _as_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return str(value) if is_number(value) else value
 
 
 def _day(value: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.errors import EvalspecError, InputError
-from evalspec.language.inputs import ANSWERED, FAILED
+from evalspec.language.timings import ANSWERED, FAILED
 from evalspec.measure.samples import Sink
 from evalspec.measure.servable import Servable, streamed_by
 

@@ -12,7 +12,7 @@ from evalspec.measure.telemetry import readings
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import Telemetry
+    from evalspec.language.timings import Telemetry
 
 LEAST_PERIODS = 10
 """Updates of a counter, or readings of power, that a window must hold."""

@@ -10,7 +10,8 @@ import numpy as np
 from evalspec.clocks import now_ns
 from evalspec.errors import InputError
 from evalspec.language.abilities import QueryOutcome
-from evalspec.language.inputs import ANSWERED, OUTCOMES, Schedule
+from evalspec.language.inputs import Schedule
+from evalspec.language.timings import ANSWERED, OUTCOMES
 from evalspec.measure.answer_sample import AnswerSample, rows_to_hold
 from evalspec.measure.open_loop import HOPELESS
 from evalspec.measure.samples import Sink

@@ -8,7 +8,8 @@ import numpy as np
 
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, InputError, InvalidError
-from evalspec.language.inputs import FAILED, Schedule
+from evalspec.language.inputs import Schedule
+from evalspec.language.timings import FAILED
 from evalspec.measure.answer_sample import AnswerSample, rows_to_hold
 from evalspec.measure.flooding import flood
 from evalspec.measure.open_loop import HOPELESS

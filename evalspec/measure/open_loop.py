@@ -12,7 +12,8 @@ import numpy as np
 
 from evalspec.clocks import NEVER_NS, now_ns
 from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError
-from evalspec.language.inputs import FAILED, NOT_SENT, TIMED_OUT, Schedule
+from evalspec.language.inputs import Schedule
+from evalspec.language.timings import FAILED, NOT_SENT, TIMED_OUT
 from evalspec.measure.answer_sample import AnswerSample, rows_to_hold
 from evalspec.measure.samples import Sink
 from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries, streamed_by

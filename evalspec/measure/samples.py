@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import ANSWERED, Samples
+from evalspec.language.inputs import Samples
+from evalspec.language.timings import ANSWERED
 from evalspec.measure.streams import StreamSink, read_streams, remove
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Sink:
             sent_ns: From the start of measuring.
             end_ns: Of the answer, or of giving up; over 0.
             first_ns: First byte of the answer; 0: with the rest.
-            outcome: Index into `evalspec.language.inputs.OUTCOMES`.
+            outcome: Index into `evalspec.language.timings.OUTCOMES`.
             answers: shape (k,), or None where there are none; the first ``batch`` are kept.
         """
         row = self._rows[query]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.clocks import now_ns
-from evalspec.language.inputs import Telemetry
+from evalspec.language.timings import Telemetry
 from evalspec.measure import _proc
 from evalspec.measure._nvml import SOURCES as NVML_SERIES
 from evalspec.measure._nvml import Nvml

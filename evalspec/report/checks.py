@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.evidence.blocks import Interval, Intervals, Reference
+from evalspec.evidence.frozen import is_number
 from evalspec.evidence.record import CheckRecord, Dimension, EvidenceFile, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.units import format_number
@@ -258,8 +259,7 @@ def _measured(check: CheckRecord, doubts: Collection[str]) -> tuple[tuple[str, s
     for name, value in check.measured.items():
         if name in hidden:
             continue
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        text = measured_quantity(check, name) if number else cell(value).text
+        text = measured_quantity(check, name) if is_number(value) else cell(value).text
         entries.append((name, text, name in doubts and value is not None))
     return tuple(entries)
 

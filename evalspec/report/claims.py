@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from evalspec.evidence.frozen import is_number
 from evalspec.evidence.record import CheckRecord, ModelRecord, Record
 from evalspec.evidence.words import in_percent, short_digest
 from evalspec.evidence.written import in_unit, unit_of
@@ -85,7 +86,7 @@ def _values(check: CheckRecord, confidence: float, doubts: Collection[str]) -> S
     found = []
     for name in names[:MOST]:
         value, unit = check.measured[name], check.units[name]
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             continue
         lower, upper = bounds.get(name, (None, None))
         to = unit_of(check, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isclose
 
-from evalspec.evidence.frozen import Cell
+from evalspec.evidence.frozen import Cell, is_number
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.lineage.declared import number_that_shows
 from evalspec.report.names import quantity
@@ -46,4 +46,4 @@ def _sentence(other: CheckRecord, check: CheckRecord) -> str:
 
 
 def _number(value: Cell) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return float(value) if is_number(value) else None

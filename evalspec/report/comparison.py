@@ -17,7 +17,7 @@ from evalspec.lineage.run_comparison import (
 )
 from evalspec.lineage.spec_diff import words
 from evalspec.report.markdown import LIMIT, code, escape, prose
-from evalspec.report.page import content_policy, environment, template_text
+from evalspec.report.page import plain_page
 from evalspec.report.reproduce import when
 from evalspec.report.words import DASH, WORD_TONES, Badge
 
@@ -95,28 +95,22 @@ def comparison_page(found: RunComparison, links: tuple[str, str] = ("", "")) -> 
     Returns:
         The document, to be written as UTF-8.
     """
-    style = template_text("style.css") + template_text("trends.css")
     after = found.sides[1]
-    return (
-        environment()
-        .get_template("comparison.html")
-        .render(
-            found=found,
-            tone=WORD_TONES.get(after.word, NO_VERDICT),
-            headline=_headline(found),
-            counts=count_words(found.rows),
-            sides=[_view(*one) for one in zip(("Earlier run", "Later run"), found.sides, links, strict=True)],
-            groups=_groups(found),
-            flips=[flip_words(one) for one in found.flips],
-            asked=[words(one) for one in found.asked_elsewhere],
-            files=[_other_file(*one) for one in found.other_files],
-            differs=found.other_circumstances,
-            levels=levels(found),
-            dash=DASH,
-            status=status_words,
-            style=style,
-            policy=content_policy(style),
-        )
+    return plain_page(
+        "comparison.html",
+        found=found,
+        tone=WORD_TONES.get(after.word, NO_VERDICT),
+        headline=_headline(found),
+        counts=count_words(found.rows),
+        sides=[_view(*one) for one in zip(("Earlier run", "Later run"), found.sides, links, strict=True)],
+        groups=_groups(found),
+        flips=[flip_words(one) for one in found.flips],
+        asked=[words(one) for one in found.asked_elsewhere],
+        files=[_other_file(*one) for one in found.other_files],
+        differs=found.other_circumstances,
+        levels=levels(found),
+        dash=DASH,
+        status=status_words,
     )
 
 

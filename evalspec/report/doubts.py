@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from evalspec.evidence.frozen import is_number
 from evalspec.evidence.names import metric_of, part_of
 from evalspec.evidence.record import CheckRecord
 from evalspec.evidence.test import Test
@@ -28,11 +29,7 @@ def measured_anyway(check: CheckRecord | None, test: Test) -> tuple[str, float, 
     """
     if check is None or test.against is not None:
         return None
-    values = {
-        name: float(value)
-        for name, value in check.measured.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+    values = {name: float(value) for name, value in check.measured.items() if is_number(value)}
     own = test.asked
     if own == test.metric and own not in check.measured:
         void = [(value, name) for name, value in values.items() if _is_void_part(name, test)]

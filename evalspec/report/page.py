@@ -106,6 +106,17 @@ def render(record: Record, verdict: Verdict) -> str:
     )
 
 
+def plain_page(template: str, **values: object) -> str:
+    """A page about several runs as one HTML document: it loads nothing and has no script.
+
+    Args:
+        template: Its file.
+        values: For the template, beside style and policy.
+    """
+    style = template_text("style.css") + template_text("trends.css")
+    return environment().get_template(template).render(style=style, policy=content_policy(style), **values)
+
+
 def cautions(record: Record, verdict: Verdict) -> tuple[str, ...]:
     """Everything that makes the verdict weaker than it reads, each once; what is set aside has its own list."""
     shown = {waiver.caution for waiver in record.waivers}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from evalspec.lineage.history import History, PastRun, Trend
 from evalspec.report.charts.trends import TrendChart, trend_chart
 from evalspec.report.names import anchors
-from evalspec.report.page import content_policy, environment, template_text
+from evalspec.report.page import plain_page
 from evalspec.report.reproduce import when
 from evalspec.report.trend_lines import bounds, count, day, left_out, levels, needs, place_notes, run_notes, value_words
 from evalspec.report.words import WORD_TONES, WORST_FIRST, Badge, badge
@@ -71,27 +71,21 @@ def render_trends(found: History, links: Mapping[str, str] | None = None) -> str
     Returns:
         The document, to be written as UTF-8.
     """
-    style = template_text("style.css") + template_text("trends.css")
     ids = anchors("trend", (trend.name for trend in found.trends))
     last = found.runs[-1]
     days = [day(run.started) for run in found.runs]
-    return (
-        environment()
-        .get_template("trends.html")
-        .render(
-            found=found,
-            last=last,
-            tone=WORD_TONES[last.word],
-            when=when(last.started),
-            rest=_rest(last),
-            runs=_runs(found, links or {}),
-            cards=[_card(anchor, trend, days) for anchor, trend in zip(ids, found.trends, strict=True)],
-            statuses=[badge(status) for status in WORST_FIRST],
-            left_out=list(left_out(found)),
-            levels=levels(found),
-            style=style,
-            policy=content_policy(style),
-        )
+    return plain_page(
+        "trends.html",
+        found=found,
+        last=last,
+        tone=WORD_TONES[last.word],
+        when=when(last.started),
+        rest=_rest(last),
+        runs=_runs(found, links or {}),
+        cards=[_card(anchor, trend, days) for anchor, trend in zip(ids, found.trends, strict=True)],
+        statuses=[badge(status) for status in WORST_FIRST],
+        left_out=list(left_out(found)),
+        levels=levels(found),
     )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.language.inputs import Probe, Telemetry
+from evalspec.language.inputs import Probe
+from evalspec.language.timings import Telemetry
 from evalspec.measure.probes import ProbeResult
 
 

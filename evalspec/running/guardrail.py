@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.words import plural
-from evalspec.language.inputs import FAILED, NOT_FINITE, NOT_UNDERSTOOD, OTHER_SHAPE, Samples
+from evalspec.language.inputs import Samples
 from evalspec.language.parts import CheckResult
+from evalspec.language.timings import FAILED, NOT_FINITE, NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.running.graded_answers import GradedAnswers, side_by_side
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
-from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Telemetry, Variant
+from evalspec.evidence.frozen import Cell, Cells
+from evalspec.language.inputs import Probe, Samples, Schedule, Variant
+from evalspec.language.timings import Telemetry
 from evalspec.running.children.jobs import CheckJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.process import Child

@@ -12,7 +12,6 @@ from evalspec.evidence.estimate import Measured, Parts
 from evalspec.scoring import dummies, show
 from evalspec.scoring import resampled as statistics
 from evalspec.scoring.catalogue.metrics import CLASSIFICATION, LARGEST_LOG_LOSS
-from evalspec.scoring.curves import curves
 from evalspec.scoring.family import Family, QualityContext, blind_sentence, plain_parts
 from evalspec.scoring.losses import brier_limits
 from evalspec.scoring.scored_rows import Scored, Undefined
@@ -206,7 +205,7 @@ def notes(seen: QualityContext) -> Sequence[str]:
 def blocks(seen: QualityContext) -> Sequence[AnyBlock]:
     """Tables of classes and mistakes, and wrong rows."""
     shown: list[AnyBlock] = [show.class_table(seen.rows, seen.found.parts()), show.confusion(seen.rows)]
-    shown += curves(seen.rows)
+    shown += show.curves(seen.rows)
     examples = show.wrong_rows(seen.inputs, seen.rows) if seen.check.show_examples else None
     return [*shown, examples] if examples is not None else shown
 

@@ -11,6 +11,15 @@ if TYPE_CHECKING:
 
     from evalspec.scoring.scored_rows import Scored
 
+WORDS = {
+    "majority": "always the most frequent answer",
+    "chance": "answers drawn at random",
+    "constant": "always the same answer",
+    "all": "every class for every row",
+    "random": "a random order",
+}
+"""Names of answers that never look at the row, each in words for a sentence."""
+
 
 def majority(rows: Scored, metric: str, part: str | None = None) -> float | None:
     """Score of an answer that is the same for every row and the best of its kind, chosen with the labels in view.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from evalspec.evidence.frozen import Cell
-    from evalspec.language.requirement import Requirement
-    from evalspec.scoring.scored_rows import Scored
 
 ASKED, METRIC, WITHIN, BETWEEN = (
     "answers to each row", "metric of the variances", "variance within rows", "variance between rows",
@@ -38,6 +39,19 @@ class RepeatedAnswers:
     asked: int
     within: float
     between: float
+
+    @classmethod
+    def of(cls, metric: str, scores: NDArray[np.float64]) -> RepeatedAnswers:
+        """Variances of the scores of several answers to each row.
+
+        Args:
+            metric: Its name.
+            scores: shape (answers to each row, rows), at least 2 of both.
+        """
+        asked = len(scores)
+        within = float(scores.var(axis=0, ddof=1).mean())
+        between = max(0.0, float(scores.mean(axis=0).var(ddof=1)) - within / asked)
+        return cls(metric, asked, within, between)
 
     @property
     def enough(self) -> int | None:
@@ -75,37 +89,3 @@ def recorded(conditions: Mapping[str, Cell]) -> RepeatedAnswers | None:
     if not isinstance(within, int | float) or not isinstance(between, int | float):
         return None
     return RepeatedAnswers(metric, asked, float(within), float(between))
-
-
-def repeats_of(rows: Scored, requirements: Sequence[Requirement], usual: Sequence[str]) -> RepeatedAnswers | None:
-    """Variances of the first metric that is required and is a mean over answers, else of the first usual one.
-
-    Args:
-        rows: Answers of the candidate.
-        requirements: Of the check.
-        usual: Metrics of the task.
-    """
-    import numpy as np
-
-    from evalspec.scoring.scored_rows import Undefined
-    from evalspec.scoring.scores import MeanLoss, Share
-    from evalspec.scoring.tasks import score
-
-    if rows.asked == 1 or rows.questions < 2:
-        return None
-    for metric in dict.fromkeys((*(one.metric for one in requirements if one.part is None), *usual)):
-        try:
-            definition = score(metric, None, rows)
-            if isinstance(definition, Share) and definition.counted(rows).all():
-                values = definition.hit(rows).astype(np.float64)
-            elif isinstance(definition, MeanLoss):
-                values = definition.losses(rows)
-            else:
-                continue
-        except Undefined:
-            continue
-        each = values.reshape(rows.asked, rows.questions)
-        within = float(each.var(axis=0, ddof=1).mean())
-        between = max(0.0, float(each.mean(axis=0).var(ddof=1)) - within / rows.asked)
-        return RepeatedAnswers(metric, rows.asked, within, between)
-    return None

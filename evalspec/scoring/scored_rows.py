@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.answers.canonical import canonical
-from evalspec.answers.every import all_answers
 from evalspec.errors import InputError, InvalidError, NotRunError
 from evalspec.evidence.words import plural
-from evalspec.language.inputs import GIVES, Predictions, task_of
+from evalspec.language.inputs import Predictions
+from evalspec.language.predictions import GIVES, all_answers, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import AnswerKind, Boxes, Inputs, Task
+    from evalspec.language.inputs import Inputs
+    from evalspec.language.predictions import AnswerKind, Boxes, Task
 
 
 SHOWN = 60
@@ -54,8 +55,7 @@ class Scored:
     Args:
         model: Name of the model.
         dataset: Name of the dataset.
-        truth: By task, as `evalspec.language.inputs.Predictions` has it, its first axis the row; of ``boxes``: shape
-            (n,), how many there are.
+        truth: By task, as `Predictions` has it, its first axis the row; of ``boxes``: shape (n,), how many there are.
         classes: Label of each class index; None where nothing has classes.
         predicted: shape (n,), class index; None for another task.
         probabilities: shape (n, C), or None.

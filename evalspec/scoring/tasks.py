@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from evalspec.language.inputs import GIVES
+from evalspec.language.predictions import GIVES
 from evalspec.scoring.classification import CLASSES
 from evalspec.scoring.detection.family import BOXES
 from evalspec.scoring.family import Family
@@ -21,7 +21,7 @@ from evalspec.scoring.text.family import TEXT
 from evalspec.scoring.text.samples import TEXT_SAMPLES
 
 if TYPE_CHECKING:
-    from evalspec.language.inputs import Task
+    from evalspec.language.predictions import Task
     from evalspec.scoring.scores import Score
 
 FAMILIES: Mapping[Task, tuple[Family, ...]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evalspec.answers.every import each_set
 from evalspec.language.defects import Defect, share_of
+from evalspec.language.predictions import each_set
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import EvalspecError
+from evalspec.evidence.frozen import Cells
 from evalspec.evidence.record import CheckRecord
 from evalspec.imports import arrow_without_pandas
 from evalspec.language.defects import Defect
-from evalspec.language.inputs import FIRST, Cells, Predictions, Variant
+from evalspec.language.inputs import FIRST, Predictions, Variant
 from evalspec.language.parts import BATCH_ROWS
 from evalspec.running.children.checking import check_on, check_record
 from evalspec.running.children.child import Handler
@@ -116,6 +117,7 @@ class PlantedInputs(RunInputs):
         super().__init__(job, lambda *_: None, timing, tables=PlantedTables(job.parts, defect))
         self._defect = defect
         self._planted_timing = timing
+        self._read: dict[tuple[str, str, int], tuple[Predictions, bool]] = {}
 
     @cached_property
     def touched(self) -> bool:
@@ -131,10 +133,18 @@ class PlantedInputs(RunInputs):
         if predictions_key(dataset, model) not in job.predictions:
             return True
         try:
-            answers = super().predictions(dataset, model)
-            return self._defect.answers(answers, self) is not answers
+            return self._answers(dataset, model)[1]
         except EvalspecError:
             return True
+
+    def _answers(self, dataset: str, model: str) -> tuple[Predictions, bool]:
+        """Answers with the defect, and whether it is in them; read once for each template."""
+        key = (dataset, model, self.template)
+        if key not in self._read:
+            sound = super().predictions(dataset, model)
+            planted = self._defect.answers(sound, self)
+            self._read[key] = planted, planted is not sound
+        return self._read[key]
 
     def file(self, path: str) -> Path:
         """A file that the check names, or a copy of it with the defect."""
@@ -142,7 +152,7 @@ class PlantedInputs(RunInputs):
 
     def predictions(self, dataset: str, model: str | None = None) -> Predictions:
         """Answers that were made in the run, changed."""
-        return self._defect.answers(super().predictions(dataset, model), self)
+        return self._answers(dataset, model or self._job.check.model)[0]
 
     def predict(
         self, rows: pa.Table, dataset: str, name: str, model: str | None = None, *, variant: Variant = FIRST

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
+from evalspec.evidence.frozen import is_number
 from evalspec.language.defects import Defect
 
 Ladder = tuple[Defect, ...]
@@ -27,8 +28,4 @@ def _alike(one: Defect, other: Defect) -> bool:
     if type(one) is not type(other):
         return False
     pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(one) if field.name != "what"]
-    return all(a == b or (_is_strength(a) and _is_strength(b)) for a, b in pairs)
-
-
-def _is_strength(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return all(a == b or (is_number(a) and is_number(b)) for a, b in pairs)

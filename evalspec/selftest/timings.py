@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from evalspec.evidence.frozen import is_number
 from evalspec.language.defects import Defect, share_of
-from evalspec.language.inputs import FAILED
+from evalspec.language.timings import FAILED
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from evalspec.evidence.frozen import Cell
-    from evalspec.language.inputs import Cells, Probe, Samples
+    from evalspec.evidence.frozen import Cell, Cells
+    from evalspec.language.inputs import Probe, Samples
+    from evalspec.language.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -72,19 +74,29 @@ class SlowTail(Slower):
 
 
 @dataclass(frozen=True)
-class LaterFirst(Defect):
-    """The first token of each answer takes so many times as long, and the rest comes after it as it did."""
+class OfStreams(Defect):
+    """Something wrong with the streamed answers of one model; timings of others, and of whole answers, stay."""
 
     model: str
-    times: float
 
     def samples(self, samples: Samples) -> Samples:
-        """Those of this model that were streamed."""
+        streams = samples.streams
+        return samples if samples.model != self.model or streams is None else self.streamed(samples, streams)
+
+    def streamed(self, samples: Samples, streams: Streams) -> Samples:
+        """Timings of one process, all of whose answers were streamed."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LaterFirst(OfStreams):
+    """The first token of each answer takes so many times as long, and the rest comes after it as it did."""
+
+    times: float
+
+    def streamed(self, samples: Samples, streams: Streams) -> Samples:
         import numpy as np
 
-        streams = samples.streams
-        if samples.model != self.model or streams is None:
-            return samples
         count = np.diff(streams.offsets)
         first_ns = np.zeros(len(count), dtype=np.int64)
         first_ns[count > 0] = streams.piece_ns[streams.offsets[:-1][count > 0]] - samples.sent_ns[count > 0]
@@ -93,19 +105,14 @@ class LaterFirst(Defect):
 
 
 @dataclass(frozen=True)
-class LongerGap(Defect):
+class LongerGap(OfStreams):
     """One gap in each answer is so long that the rest takes so many times as long: the one in its middle."""
 
-    model: str
     times: float
 
-    def samples(self, samples: Samples) -> Samples:
-        """Those of this model that were streamed."""
+    def streamed(self, samples: Samples, streams: Streams) -> Samples:
         import numpy as np
 
-        streams = samples.streams
-        if samples.model != self.model or streams is None:
-            return samples
         starts, count = streams.offsets[:-1], np.diff(streams.offsets)
         some = count > 1
         spent_ns = np.zeros(len(count), dtype=np.int64)
@@ -117,19 +124,14 @@ class LongerGap(Defect):
 
 
 @dataclass(frozen=True)
-class SlowerTokens(Defect):
+class SlowerTokens(OfStreams):
     """Every token after the first takes as long as the next, and so many times what they took on average."""
 
-    model: str
     times: float
 
-    def samples(self, samples: Samples) -> Samples:
-        """Those of this model that were streamed."""
+    def streamed(self, samples: Samples, streams: Streams) -> Samples:
         import numpy as np
 
-        streams = samples.streams
-        if samples.model != self.model or streams is None:
-            return samples
         starts, count = streams.offsets[:-1], np.diff(streams.offsets)
         some = count > 1
         first_ns, gap_ns = np.zeros(len(count)), np.zeros(len(count))
@@ -188,19 +190,13 @@ class Failing(Defect):
 
 
 @dataclass(frozen=True)
-class FewerTokens(Defect):
+class FewerTokens(OfStreams):
     """Each answer has so small a share of its tokens, in as many pieces."""
 
-    model: str
     share: float
 
-    def samples(self, samples: Samples) -> Samples:
-        """Those of this model that were streamed."""
+    def streamed(self, samples: Samples, streams: Streams) -> Samples:
         import numpy as np
-
-        streams = samples.streams
-        if samples.model != self.model or streams is None:
-            return samples
 
         def fewer(counts: NDArray[np.int64]) -> NDArray[np.int64]:
             return np.where(counts > 0, np.maximum(1, np.round(counts * self.share)), counts).astype(np.int64)
@@ -213,33 +209,22 @@ class FewerTokens(Defect):
 
 
 @dataclass(frozen=True)
-class CachedPrompts(Defect):
+class CachedPrompts(OfStreams):
     """A server knows the whole of each prompt from before, and says so."""
 
-    model: str
-
-    def samples(self, samples: Samples) -> Samples:
-        """Those of this model that were streamed."""
-        streams = samples.streams
-        if samples.model != self.model or streams is None:
-            return samples
+    def streamed(self, samples: Samples, streams: Streams) -> Samples:
         return replace(samples, streams=replace(streams, cached_tokens=streams.prompt_tokens))
 
 
 @dataclass(frozen=True)
-class OtherCounts(Defect):
+class OtherCounts(OfStreams):
     """A server reports so many times the tokens that its answers have."""
 
-    model: str
     times: int
 
-    def samples(self, samples: Samples) -> Samples:
-        """Those of this model that were streamed and counted by a tokenizer."""
+    def streamed(self, samples: Samples, streams: Streams) -> Samples:
         import numpy as np
 
-        streams = samples.streams
-        if samples.model != self.model or streams is None:
-            return samples
         more = np.where(streams.counted_tokens > 0, self.times * streams.counted_tokens + 2, streams.usage_tokens)
         return replace(samples, streams=replace(streams, usage_tokens=more))
 
@@ -272,7 +257,7 @@ class MoreOf(Defect):
 
     def _more(self, cells: Cells) -> Cells:
         def one(value: Cell) -> Cell:
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if not is_number(value):
                 return value
             return type(value)(value * self.times)
 
@@ -314,9 +299,7 @@ class OneMore(MoreOf):
 
 
 def _numbers(facts: Cells) -> tuple[str, ...]:
-    return tuple(
-        name for name, value in facts.items() if isinstance(value, int | float) and not isinstance(value, bool)
-    )
+    return tuple(name for name, value in facts.items() if is_number(value))
 
 
 @dataclass(frozen=True)

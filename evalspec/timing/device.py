@@ -12,7 +12,8 @@ from evalspec.measure.telemetry import THROTTLED, readings, reasons
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import Samples, Telemetry
+    from evalspec.language.inputs import Samples
+    from evalspec.language.timings import Telemetry
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.errors import InvalidError
-from evalspec.evidence.frozen import Cell
+from evalspec.evidence.frozen import Cell, is_number
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.measure.telemetry import readings
 from evalspec.timing import samples
@@ -23,7 +23,7 @@ FLAG = "flag_"
 def number(probe: Probe, name: str) -> float | None:
     """A fact that is a number, or None."""
     value = probe.facts.get(name)
-    return None if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
+    return float(value) if is_number(value) else None
 
 
 def required(probe: Probe, name: str) -> float:

@@ -11,7 +11,7 @@ from evalspec.evidence.blocks import Series
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.record import Counts
-from evalspec.language.inputs import FAILED, OUTCOMES
+from evalspec.language.timings import FAILED, OUTCOMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

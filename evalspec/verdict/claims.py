@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from evalspec.evidence.frozen import Cell
+from evalspec.evidence.frozen import Cell, is_number
 from evalspec.evidence.metric import Shows
 from evalspec.evidence.policy import Claim
 from evalspec.evidence.record import CheckRecord, Record
@@ -211,7 +211,7 @@ def _differs(claim: Claim, here: Mapping[str, Cell]) -> tuple[str, ...]:
 
 def _measured_words(beside: _Beside, said: Quantity | None, unit: str) -> tuple[str, float | None]:
     value = beside.check.measured[beside.name]
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return text_of(value), None
     times = None
     written = "" if said is None else said.unit or (unit if unit in BARE else "")

@@ -10,7 +10,7 @@ import pytest
 
 from evalspec.answers.again import otherwise, rows_again
 from evalspec.answers.file import Answers
-from evalspec.language.inputs import Boxes
+from evalspec.language.predictions import Boxes
 
 N = 100
 ROWS = np.arange(0, N, 10)

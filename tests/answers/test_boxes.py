@@ -11,8 +11,8 @@ import pytest
 from evalspec.answers.boxes import joined_boxes, true_boxes
 from evalspec.answers.from_outputs import map_outputs
 from evalspec.errors import InputError
-from evalspec.language.inputs import Boxes
 from evalspec.language.parts import OutputName
+from evalspec.language.predictions import Boxes
 
 CLASSES = ("cat", "dog")
 KINDS: dict[OutputName, str] = {"boxes": "b", "scores": "s", "label": "l"}

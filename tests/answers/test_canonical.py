@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalspec.answers.canonical import canonical
-from evalspec.language.inputs import AnswerKind
+from evalspec.language.predictions import AnswerKind
 
 
 @pytest.mark.parametrize(

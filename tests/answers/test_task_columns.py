@@ -14,8 +14,8 @@ import pytest
 
 from evalspec.answers.file import Answers, compared_exactly, compared_numbers, read_answers, write_answers
 from evalspec.errors import InputError
-from evalspec.language.inputs import Boxes, Task
 from evalspec.language.parts import Access
+from evalspec.language.predictions import Boxes, Task
 from evalspec.pipeline.inputs import DatasetFacts
 from evalspec.pipeline.serve import Served
 from evalspec.runtimes.http import Http

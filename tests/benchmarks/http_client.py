@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from evalspec.clocks import now_ns  # noqa: E402
-from evalspec.language.inputs import ANSWERED  # noqa: E402
+from evalspec.language.timings import ANSWERED  # noqa: E402
 from evalspec.runtimes.http_client.open_loop import Client  # noqa: E402
 from evalspec.runtimes.http_client.pool import Outcome  # noqa: E402
 from evalspec.runtimes.http_client.wire import parse_url, request_bytes  # noqa: E402

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evalspec.language.inputs import Telemetry
+from evalspec.language.timings import Telemetry
 from evalspec.measure.energy import BOUNDARIES, LEAST_PERIODS, counter_energy, energy, power_energy
 from tests.meters import telemetry
 

@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import OUTCOMES, Samples, Schedule
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.timings import OUTCOMES
 from evalspec.measure.loop import offline, single_stream
 from evalspec.measure.samples import Sink, read_samples
 from evalspec.measure.servable import Rotation, item_order, rows_of_queries

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import OUTCOMES, Samples, Schedule
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.timings import OUTCOMES
 from evalspec.measure.open_loop import LEAD_NS, REMOTE_LEAD_NS, generator_lag_ns, lockstep, open_loop
 from evalspec.measure.samples import Sink, read_samples
 from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries

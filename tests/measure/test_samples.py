@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from evalspec.errors import RecordError, WorkerError
-from evalspec.language.inputs import OUTCOMES
+from evalspec.language.timings import OUTCOMES
 from evalspec.measure.samples import HEADER_BYTES, Sink, read_samples, row_type
 
 

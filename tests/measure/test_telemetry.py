@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evalspec.clocks import now_ns
-from evalspec.language.inputs import Telemetry
+from evalspec.language.timings import Telemetry
 from evalspec.measure.telemetry import THROTTLED, Sampler, TelemetrySources, of_client, open_sources, readings, reasons
 from tests.meters import telemetry
 

@@ -10,8 +10,9 @@ import pytest
 
 from evalspec.answers.file import Answers, write_answers
 from evalspec.evidence.estimate import Measured
-from evalspec.language.inputs import OUTCOMES, Samples
+from evalspec.language.inputs import Samples
 from evalspec.language.parts import CheckResult
+from evalspec.language.timings import OUTCOMES
 from evalspec.loading import load
 from evalspec.measure.servable import item_order
 from evalspec.planning import plan

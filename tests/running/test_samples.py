@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from evalspec.errors import NotRunError, RecordError
-from evalspec.language.inputs import Probe, Samples, Schedule, Telemetry
+from evalspec.language.inputs import Probe, Samples, Schedule
+from evalspec.language.timings import Telemetry
 from evalspec.running.journal.replay import Replay
 from evalspec.running.probes import read_probes, write_probes
 from evalspec.running.samples import read_samples, write_samples

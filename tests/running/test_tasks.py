@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from evalspec.answers.file import Answers, compared_numbers, write_answers
-from evalspec.language.inputs import Boxes, Samples, Task
+from evalspec.language.inputs import Samples
 from evalspec.language.parts import CheckResult
+from evalspec.language.predictions import Boxes, Task
 from evalspec.measure.servable import item_order
 from evalspec.running.guardrail import guarded
 from evalspec.running.servers.fingerprint import different

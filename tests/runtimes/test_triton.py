@@ -13,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from evalspec.checks.system.stages.server_time import apart, typical
-from evalspec.language.inputs import REFUSED, Schedule
+from evalspec.language.inputs import Schedule
 from evalspec.language.parts import Access
+from evalspec.language.timings import REFUSED
 from evalspec.measure.probes import stages
 from evalspec.measure.samples import read_samples
 from evalspec.measure.session import Session

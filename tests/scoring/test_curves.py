@@ -7,8 +7,8 @@ import pytest
 from sklearn import metrics as sk
 
 from evalspec.evidence.blocks import Curve
-from evalspec.scoring.curves import POINTS, curves
 from evalspec.scoring.scored_rows import Scored
+from evalspec.scoring.show import THRESHOLDS_SHOWN, curves
 
 
 def rows(truth: np.ndarray, scores: np.ndarray | None, positive: int | None = 1) -> Scored:
@@ -44,7 +44,11 @@ def test_many_thresholds_are_thinned_and_keep_both_ends() -> None:
     roc = curves(rows(truth, scores))[0]
     assert isinstance(roc, Curve)
     one = roc.series[0]
-    assert len(one.x) == POINTS + 1 and (one.x[0], one.y[0]) == (0.0, 0.0) and (one.x[-1], one.y[-1]) == (1.0, 1.0)
+    assert (
+        len(one.x) == THRESHOLDS_SHOWN + 1
+        and (one.x[0], one.y[0]) == (0.0, 0.0)
+        and (one.x[-1], one.y[-1]) == (1.0, 1.0)
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from evalspec.checks.model.quality.spec import Quality
 from evalspec.checks.model.slices.spec import Slices
 from evalspec.evidence.blocks import Examples, Table
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Parts
-from evalspec.language.inputs import Boxes, Predictions
+from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult
+from evalspec.language.predictions import Boxes
 from evalspec.scoring.catalogue import boxes as catalogue_boxes
 from evalspec.scoring.detection.family import _PICKED
 from evalspec.scoring.detection.match import BoxMatches, average_precision, matched, scores

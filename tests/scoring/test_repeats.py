@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from evalspec.scoring.repeats import RepeatedAnswers, recorded, repeats_of
-from evalspec.scoring.scored_rows import Scored, scored_answers
-from tests.fakes import writer
-
-
-def drawn(rows: int, samples: int, seed: int = 1) -> Scored:
-    """Rows that are right with a chance of their own, from Beta(2, 1): between 1/18, within 1/6."""
-    rng = np.random.default_rng(seed)
-    easy = rng.beta(2, 1, rows)
-    several = [writer(["yes" if one else "no" for one in rng.random(rows) < easy], ["yes"] * rows)
-               for _ in range(samples)]  # fmt: skip
-    return scored_answers(replace(several[0], again=tuple(several[1:])), "test")
+from evalspec.scoring.repeats import RepeatedAnswers, recorded
 
 
 def test_variances_are_those_of_the_rows_and_of_drawing() -> None:
-    found = repeats_of(drawn(4000, 8), (), ("exact_match",))
-    assert found is not None
+    # Rows that are right with a chance of their own, from Beta(2, 1): between 1/18, within 1/6.
+    rng = np.random.default_rng(1)
+    easy = rng.beta(2, 1, 4000)
+    found = RepeatedAnswers.of("exact_match", (rng.random((8, 4000)) < easy).astype(np.float64))
     assert (found.metric, found.asked) == ("exact_match", 8)
     assert found.between == pytest.approx(1 / 18, rel=0.1)
     assert found.within == pytest.approx(1 / 6, rel=0.05)
@@ -58,7 +47,3 @@ def test_the_record_keeps_what_the_plan_says() -> None:
     assert recorded(found.conditions()) == found
     assert recorded({}) is None
     assert recorded({"answers to each row": "four"}) is None
-
-
-def test_one_answer_to_each_row_says_nothing() -> None:
-    assert repeats_of(drawn(50, 1), (), ("exact_match",)) is None

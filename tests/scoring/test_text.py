@@ -21,8 +21,9 @@ from evalspec.checks.model.slices.spec import Slices
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import Examples, Table
 from evalspec.evidence.estimate import Estimate, Parts
-from evalspec.language.inputs import AnswerKind, Inputs, Predictions
+from evalspec.language.inputs import Inputs, Predictions
 from evalspec.language.parts import CheckResult
+from evalspec.language.predictions import AnswerKind
 from evalspec.scoring.catalogue import text as catalogue_text
 from evalspec.scoring.catalogue.text import PACKAGES, TEXTS
 from evalspec.scoring.resampled import OfSums

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from evalspec.answers.again import ROWS, UNLIKE
 from evalspec.evidence.screens import Screening
-from evalspec.language.inputs import Predictions, Samples, Telemetry
+from evalspec.language.inputs import Predictions, Samples
+from evalspec.language.timings import Telemetry
 from evalspec.language.yaml import read_text
 from evalspec.language.yaml_text import write
 from evalspec.loading import LoadOptions, load

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from evalspec.language.inputs import Predictions, Telemetry
+from evalspec.language.inputs import Predictions
+from evalspec.language.timings import Telemetry
 from tests.checks.model.test_stories import spread
 from tests.checks.system.probed import precision, stages
 from tests.checks.system.sustained.test_sustained import device

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from evalspec.language.inputs import ANSWERED, Samples, Schedule
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.timings import ANSWERED
 from evalspec.measure.samples import Sink, read_samples
 from evalspec.measure.servable import item_order
 from evalspec.redaction import NOTHING

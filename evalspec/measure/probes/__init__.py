@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalspec.language.inputs import Cells, Probe, Telemetry
+from evalspec.evidence.frozen import Cells
+from evalspec.language.inputs import Probe
 from evalspec.language.parts import Access, LoadedModel, Model
+from evalspec.language.timings import Telemetry
 from evalspec.measure.servable import Servable
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Result of a probe; see `evalspec.language.inputs.Probe`."""
+    """Result of a probe; see `evalspec.language.timings.Probe`."""
 
     facts: Cells = field(default_factory=dict)
     series: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evalspec.evidence.blocks import Table
-from evalspec.evidence.frozen import Cell
+from evalspec.evidence.frozen import Cell, is_number
 from evalspec.evidence.units import MINUS, decimals_of, format_number, number_of
 from evalspec.report.names import MAX_UNIT, quantity, shorten
 from evalspec.report.words import DASH
@@ -89,7 +89,7 @@ def table_view(block: Table) -> TableView:
 
 def _column(values: Sequence[Cell], unit: str) -> list[TableCell]:
     """The cells of a column; the header has the unit."""
-    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    numbers = [float(value) for value in values if is_number(value)]
     texts = iter(aligned(numbers, unit))
     made = [TableCell(next(texts)) if cell(value).number else cell(value) for value in values]
     # A column of numbers is set to the right, with the dashes in it; words among them make it a column of words.

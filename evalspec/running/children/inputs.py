@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from evalspec.errors import EvalspecError, InputError
-from evalspec.language.inputs import FIRST, Cells, Predictions, Probe, Samples, Schedule, SentTexts, SliceMask, Variant
+from evalspec.evidence.frozen import Cells
+from evalspec.language.inputs import FIRST, Predictions, Probe, Samples, Schedule, SentTexts, SliceMask, Variant
 from evalspec.language.parts import BATCH_ROWS
 from evalspec.language.scans import Scan
 from evalspec.running.children.jobs import CheckJob, predictions_key
@@ -190,7 +191,7 @@ class RunInputs:
         Raises:
             InputError: Labels don't fit the model's classes.
         """
-        from evalspec.answers.every import of_template, with_clusters
+        from evalspec.language.predictions import of_template, with_clusters
 
         model = model or self._job.check.model
         path = Path(self._job.predictions[predictions_key(dataset, model)])

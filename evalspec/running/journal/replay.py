@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import NotRunError
+from evalspec.evidence.frozen import Cells
 from evalspec.evidence.record import ModelRecord
-from evalspec.language.inputs import Cells, Probe, Samples, Schedule, Variant
+from evalspec.language.inputs import Probe, Samples, Schedule, Variant
 from evalspec.running.children.jobs import probes_file, samples_file
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.workers import kept_answers, kept_likelihoods

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import PER_QUERY, Samples, Schedule
+from evalspec.evidence.frozen import Cell, is_number
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.timings import PER_QUERY
 
 SUMMED = (
     "connections", "connections_open_at_start", "connections_opened_again", "gc_collections", "gc_ms",
@@ -71,7 +72,7 @@ def _as_one(name: str, values: Sequence[Cell]) -> Cell:
     """One fact of several clients: False where any is, else a sum or the worst; of all other facts the first value."""
     if any(value is False for value in values):
         return False
-    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    numbers = [value for value in values if is_number(value)]
     if name in SUMMED:
         return sum(numbers) if numbers else None
     if name.startswith(WORST) and len(numbers) == len([value for value in values if value is not None]):

@@ -12,7 +12,7 @@ from typing import Any
 import httptools
 
 from evalspec.clocks import now_ns
-from evalspec.language.inputs import BROKE, NOT_CONNECTED, NOT_UNDERSTOOD, TIMED_OUT
+from evalspec.language.timings import BROKE, NOT_CONNECTED, NOT_UNDERSTOOD, TIMED_OUT
 from evalspec.runtimes.http_client.wire import Address, HttpError, Reply
 
 AT_ONCE = 1 << 18

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import NOT_UNDERSTOOD, OTHER_SHAPE
+from evalspec.language.timings import NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.runtimes.http_client.wire import HttpError, Reply, parse_json
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import ANSWERED, BROKE, CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OUTCOMES
 from evalspec.language.streams import FINISHES, NOT_COUNTED
+from evalspec.language.timings import ANSWERED, BROKE, CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OUTCOMES
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.options import CHOSEN, TOP, brought_back, chosen_outputs, letter_shares, rotated
 from evalspec.runtimes.http_client import json_template as template

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from evalspec.language.inputs import NOT_UNDERSTOOD, OTHER_SHAPE
+from evalspec.language.timings import NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.pipeline.loaded import Tensor
 from evalspec.runtimes.http_client.wire import HttpError, Reply, parse_json
 

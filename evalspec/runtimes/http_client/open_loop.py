@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Sequence
 
 from evalspec.clocks import NEVER_NS, fine_timer, now_ns
-from evalspec.language.inputs import NOT_SENT
+from evalspec.language.timings import NOT_SENT
 from evalspec.runtimes.http_client.pool import ConnectionPool, Took, no_collections
 from evalspec.runtimes.http_client.wire import Address
 

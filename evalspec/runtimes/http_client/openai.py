@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic_core import to_json
 
-from evalspec.language.inputs import CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OTHER_SHAPE
+from evalspec.evidence.frozen import is_number
 from evalspec.language.streams import FINISHES, NOT_COUNTED, PIECES, StreamedAnswer
+from evalspec.language.timings import CUT_OFF, EMPTY, ERROR_IN_STREAM, NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.runtimes.http_client.wire import HttpError, Reply, parse_json
 
 if TYPE_CHECKING:
@@ -110,9 +111,7 @@ def _tops(told: Any) -> dict[str, float]:
     elif isinstance(listed, list) and listed and isinstance(listed[0], dict):
         pairs = list(listed[0].items())
     return {
-        token: math.exp(min(float(value), 0.0))
-        for token, value in pairs
-        if isinstance(token, str) and isinstance(value, int | float) and not isinstance(value, bool)
+        token: math.exp(min(float(value), 0.0)) for token, value in pairs if isinstance(token, str) and is_number(value)
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from evalspec.language.inputs import NOT_UNDERSTOOD
+from evalspec.language.timings import NOT_UNDERSTOOD
 from evalspec.pipeline.options import MultipleChoice, brought_back, rotated
 from evalspec.runtimes.http_client.openai import refuse_error
 from evalspec.runtimes.http_client.wire import HttpError, Reply, parse_json

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from evalspec.clocks import now_ns
-from evalspec.language.inputs import ANSWERED, BROKE, NOT_CONNECTED, TIMED_OUT
+from evalspec.language.timings import ANSWERED, BROKE, NOT_CONNECTED, TIMED_OUT
 from evalspec.runtimes.http_client.connection import Keeping, ResponseReader, is_stale, wrapped
 from evalspec.runtimes.http_client.wire import Address, HttpError, Reply, status_outcome
 
@@ -34,7 +34,7 @@ class Outcome:
         sent_ns: When its first byte was handed over; 0: it never was.
         first_ns: When the first byte of its answer was read; 0: there was none.
         end_ns: When the last one was, or when it was given up.
-        outcome: Index into `evalspec.language.inputs.OUTCOMES`.
+        outcome: Index into `evalspec.language.timings.OUTCOMES`.
         lag_ns: How much later it was sent than it could have been.
         reply: What was answered with a status of success.
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evalspec.language.abilities import QueryOutcome
-from evalspec.language.inputs import ANSWERED
+from evalspec.language.timings import ANSWERED
 from evalspec.runtimes.http_client.pool import Outcome
 from evalspec.runtimes.http_client.wire import Reply
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import ANSWERED, BROKE, SERVER_ERROR
+from evalspec.language.timings import ANSWERED, BROKE, SERVER_ERROR
 from evalspec.runtimes.http_client.connection import Connection
 from evalspec.runtimes.http_client.wire import Address, HttpError, Reply, parse_json, request_bytes, status_outcome
 

@@ -13,8 +13,8 @@ import numpy as np
 from evalspec.clocks import now_ns
 from evalspec.errors import InputError, InvalidError
 from evalspec.language.abilities import KillPlan, KillResult
-from evalspec.language.inputs import ANSWERED
 from evalspec.language.parts import Access
+from evalspec.language.timings import ANSWERED
 from evalspec.runtimes.http_client.open_loop import Client
 from evalspec.runtimes.http_client.pool import Outcome
 from evalspec.runtimes.http_client.process import ServerProcess, kill_group

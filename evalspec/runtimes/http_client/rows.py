@@ -16,7 +16,7 @@ from evalspec.errors import EvalspecError, NotRunError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.words import plural
 from evalspec.language.abilities import QueryOutcome, ServerTiming
-from evalspec.language.inputs import ANSWERED, NOT_FINITE, NOT_UNDERSTOOD, OTHER_SHAPE
+from evalspec.language.timings import ANSWERED, NOT_FINITE, NOT_UNDERSTOOD, OTHER_SHAPE
 from evalspec.pipeline.cache_busting import altered, ranges
 from evalspec.pipeline.inputs import Arrays, take
 from evalspec.pipeline.serve import Served, ServedRows

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from pydantic_core import from_json
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import ANSWERED, NOT_UNDERSTOOD, REFUSED, SERVER_ERROR
 from evalspec.language.parts import Access
+from evalspec.language.timings import ANSWERED, NOT_UNDERSTOOD, REFUSED, SERVER_ERROR
 
 PORTS = {"http": 80, "https": 443}
 """Where a server listens whose address names no port."""
@@ -23,7 +23,7 @@ class HttpError(InputError):
     """A query to a server that came to nothing.
 
     Args:
-        outcome: What became of it, an index into `evalspec.language.inputs.OUTCOMES`.
+        outcome: What became of it, an index into `evalspec.language.timings.OUTCOMES`.
         message: The sentence.
         remedy: What to do.
         again_after_s: The server says when it may be asked again; None: it does not.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from evalspec.clocks import now_ns
 from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.frozen import Cells
 from evalspec.language.abilities import Operator, OperatorTrace
-from evalspec.language.inputs import Cells
 from evalspec.pipeline.untrusted_code import first_line
 from evalspec.runtimes.onnx_model.profile import UNCOUNTED, read_profile
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import EvalspecError, InputError
+from evalspec.evidence.frozen import Cells
 from evalspec.language.abilities import Operator, OperatorTrace
-from evalspec.language.inputs import Cells
 from evalspec.pipeline.untrusted_code import first_line
 
 if TYPE_CHECKING:

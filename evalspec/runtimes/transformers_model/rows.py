@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import EMPTY
 from evalspec.language.streams import FINISHES, NOT_COUNTED, StreamedAnswer
+from evalspec.language.timings import EMPTY
 from evalspec.pipeline.serve import ServedRows
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.language.inputs import Boxes
+    from evalspec.language.predictions import Boxes
     from evalspec.scoring.scored_rows import Scored
 
 OVERLAPS: NDArray[np.float64] = np.linspace(0.5, 0.95, 10)

@@ -9,7 +9,7 @@ import numpy as np
 
 from evalspec.errors import InputError
 from evalspec.evidence.words import plural
-from evalspec.language.inputs import GIVES
+from evalspec.language.predictions import GIVES
 from evalspec.scoring.scored_rows import Scored, Undefined, over
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.answers.every import all_answers
+from evalspec.language.predictions import all_answers
 from evalspec.scoring.scored_rows import TextOptions, scored_answers
 from evalspec.scoring.text.rows import exact_hits
 

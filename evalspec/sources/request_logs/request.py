@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from evalspec.errors import InputError
+from evalspec.evidence.frozen import is_number
 
 LOST = {
     "error": "an error",
@@ -116,7 +117,7 @@ def number(value: Any, what: str) -> float | None:
     """
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST:
+    if not is_number(value) or not 0 <= value <= MOST:
         raise InputError(f"{what} is {str(value)[:40]!r}, not a number of at least 0")
     return float(value)
 

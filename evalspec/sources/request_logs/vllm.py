@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalspec.errors import InputError
+from evalspec.evidence.frozen import is_number
 from evalspec.sources.request_logs.request import MOST, Request, count, number, parsed
 
 NEEDED = ("ttfts", "itls", "output_lens", "errors")
@@ -35,7 +36,7 @@ def read_vllm(content: bytes, shown: str) -> list[Request]:
         raise InputError(f"{shown} has lists of {' and '.join(map(str, sorted(lengths)))} requests")
     # At an infinite rate all requests are due at once, and their waiting is how the client sends them.
     rate = result.get("request_rate")
-    paced = isinstance(rate, int | float) and not isinstance(rate, bool) and 0 < rate <= MOST
+    paced = is_number(rate) and 0 < rate <= MOST
     if not paced:
         lists.pop("queue_times", None)
     return [

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
-from evalspec.language.inputs import OUTCOMES, Samples, Schedule, Telemetry
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.timings import OUTCOMES, Telemetry
 
 Service = Callable[[NDArray[np.float64], np.random.Generator], NDArray[np.float64]]
 """From due times (s), shape (n,), to service times (ms), shape (n,)."""

@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.answers.every import of_template
 from evalspec.checks.model.answers.spec import WrittenAnswers
 from evalspec.checks.model.calibration.spec import Calibration
 from evalspec.checks.model.quality.spec import Quality
 from evalspec.errors import InvalidError, NotRunError
+from evalspec.evidence.frozen import Cells
 from evalspec.evidence.record import CheckRecord
 from evalspec.evidence.test import Test
-from evalspec.language.inputs import Cells, Predictions
+from evalspec.language.inputs import Predictions
 from evalspec.language.parts import Check, CheckResult
+from evalspec.language.predictions import of_template
 from evalspec.running.children.templates import over_templates
 from evalspec.running.requirements import SignificanceLevels, measured_values, write_tests
 from tests.fakes import FakeInputs, classifier, writer

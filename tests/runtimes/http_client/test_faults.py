@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from evalspec.errors import InputError
-from evalspec.language.inputs import OUTCOMES, Samples, Schedule
+from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.parts import Access
+from evalspec.language.timings import OUTCOMES
 from evalspec.measure.samples import read_samples
 from evalspec.measure.session import Session
 from evalspec.pipeline.inputs import DatasetFacts

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from evalspec.clocks import now_ns
-from evalspec.language.inputs import ANSWERED, NOT_CONNECTED, NOT_SENT, TIMED_OUT, Schedule
+from evalspec.language.inputs import Schedule
+from evalspec.language.timings import ANSWERED, NOT_CONNECTED, NOT_SENT, TIMED_OUT
 from evalspec.measure.samples import read_samples
 from evalspec.measure.servable import rows_of_queries
 from evalspec.measure.session import Session

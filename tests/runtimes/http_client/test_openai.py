@@ -14,7 +14,9 @@ from pydantic import ValidationError
 
 from evalspec.errors import InputError
 from evalspec.evidence.record import ModelRecord
-from evalspec.language.inputs import (
+from evalspec.language.inputs import Samples, Schedule
+from evalspec.language.parts import Access
+from evalspec.language.timings import (
     ANSWERED,
     BROKE,
     CUT_OFF,
@@ -23,10 +25,7 @@ from evalspec.language.inputs import (
     NOT_UNDERSTOOD,
     REFUSED,
     SERVER_ERROR,
-    Samples,
-    Schedule,
 )
-from evalspec.language.parts import Access
 from evalspec.measure.samples import read_samples
 from evalspec.measure.session import Session
 from evalspec.pipeline.inputs import DatasetFacts

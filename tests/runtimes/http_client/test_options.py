@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.language.inputs import ANSWERED, NOT_UNDERSTOOD
 from evalspec.language.parts import Access
+from evalspec.language.timings import ANSWERED, NOT_UNDERSTOOD
 from evalspec.measure.servable import rows_of_queries, streamed_by
 from evalspec.pipeline.inputs import DatasetFacts
 from evalspec.pipeline.serve import Served

@@ -15,8 +15,8 @@ import pytest
 
 from evalspec.errors import InputError, InvalidError
 from evalspec.language.abilities import KillPlan
-from evalspec.language.inputs import OUTCOMES
 from evalspec.language.parts import Access
+from evalspec.language.timings import OUTCOMES
 from evalspec.pipeline.inputs import DatasetFacts
 from evalspec.pipeline.serve import Served
 from evalspec.runtimes.http import Http

@@ -20,8 +20,8 @@ from cryptography.x509.oid import NameOID
 
 from evalspec.clocks import now_ns
 from evalspec.errors import InputError
-from evalspec.language.inputs import ANSWERED, NOT_CONNECTED
 from evalspec.language.parts import Access
+from evalspec.language.timings import ANSWERED, NOT_CONNECTED
 from evalspec.measure.samples import read_samples
 from evalspec.measure.session import Session
 from evalspec.runtimes.http import Http

@@ -261,7 +261,7 @@ def test_an_answer_of_no_text_has_failed_where_it_is_timed(folder: Path, monkeyp
     with pytest.raises(InputError, match="before a piece of text") as refused:
         served = rows(model, folder)
         served.serve(served.take(np.array([0])))
-    from evalspec.language.inputs import EMPTY
+    from evalspec.language.timings import EMPTY
 
     assert getattr(refused.value, "outcome", None) == EMPTY
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evalspec.errors import InputError
+from evalspec.evidence.frozen import is_number
 from evalspec.evidence.words import plural
 from evalspec.tables.columns import plain
 
@@ -239,7 +240,7 @@ def _outside(array: pa.Array, values: tuple[str | int | float | bool, ...]) -> M
     """Cells that are none of the values: numbers by value, all else as text."""
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
+        numbers = [one for one in values if is_number(one)]
         if pa.types.is_integer(kind):
             low, high = _span(kind)
             fit = [int(one) for one in numbers if math.isfinite(one) and one == int(one) and low <= one <= high]

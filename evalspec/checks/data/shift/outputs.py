@@ -12,7 +12,7 @@ from evalspec.checks.data.shift import classifier
 from evalspec.evidence.blocks import AnyBlock, Interval, Intervals, Reference
 from evalspec.evidence.estimate import Estimate, Measured, Parts
 from evalspec.evidence.words import in_percent
-from evalspec.language.inputs import GIVES
+from evalspec.language.predictions import GIVES
 from evalspec.stats.drift import distances as stats
 
 if TYPE_CHECKING:

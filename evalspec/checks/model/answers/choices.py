@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.answers.every import all_answers
 from evalspec.checks.model.answers.spec import FLIPS, GAP, LENGTH, MASS, REFUSAL, UNLIKE, WORST_ORDER, WrittenAnswers
 from evalspec.checks.model.answers.variants import template_rows, wanted
 from evalspec.errors import NotRunError
@@ -14,6 +13,7 @@ from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import in_percent
 from evalspec.language.parts import CheckResult
+from evalspec.language.predictions import all_answers
 from evalspec.stats.conjunction import AllParts
 from evalspec.stats.means.bounded import SHARE
 from evalspec.stats.means.mean import mean

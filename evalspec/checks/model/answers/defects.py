@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalspec.answers.every import each_set
 from evalspec.checks.model.answers.faults import CUT
 from evalspec.checks.model.answers.loops import LONG, TIMES
 from evalspec.checks.model.answers.refusals import LOOKED_AT, REFUSED, patterns
 from evalspec.language.defects import SHARES, Defect, share_of
 from evalspec.language.patterns import shortest
+from evalspec.language.predictions import each_set
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.answers.every import all_answers, as_often
 from evalspec.checks.model.answers import choices, refusals, show, variants
 from evalspec.checks.model.answers.faults import FaultyRows, faults
 from evalspec.checks.model.answers.loops import word_counts
@@ -17,6 +16,7 @@ from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import plural, verb
 from evalspec.language.parts import CheckResult
+from evalspec.language.predictions import all_answers, as_often
 from evalspec.scoring.scored_rows import needs_task
 from evalspec.stats.means.mean import SMALLEST_N, PairedMean, paired_mean
 from evalspec.stats.shares.macro import Transformed

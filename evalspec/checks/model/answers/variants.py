@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.answers.every import all_answers
 from evalspec.checks.model.answers.spec import GAP
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.words import in_percent
+from evalspec.language.predictions import all_answers
 from evalspec.scoring.text.variants import right, said
 from evalspec.stats.conjunction import AbsoluteDifference, AllParts
 from evalspec.stats.shares.paired import paired_proportion

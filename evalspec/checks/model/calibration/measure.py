@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.answers.every import all_answers
 from evalspec.checks.model.calibration import recalibration, show, stated_intervals
 from evalspec.checks.model.calibration.paired_rows import beside
 from evalspec.checks.model.calibration.routing import routing
@@ -15,6 +14,7 @@ from evalspec.evidence.estimate import Comparison, Estimate, Parts
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import from_unit
 from evalspec.language.parts import CheckResult
+from evalspec.language.predictions import all_answers
 from evalspec.scoring.losses import brier_limits, brier_losses
 from evalspec.scoring.scored_rows import needs_task
 from evalspec.stats.calibration import expected_error as stats

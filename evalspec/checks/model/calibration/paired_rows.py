@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.answers.every import all_answers
 from evalspec.errors import NotRunError
+from evalspec.language.predictions import all_answers
 from evalspec.scoring.scored_rows import Scored, aligned
 
 if TYPE_CHECKING:

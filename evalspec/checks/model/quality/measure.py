@@ -15,10 +15,12 @@ from evalspec.evidence.units import from_unit
 from evalspec.language.inputs import RowScores
 from evalspec.language.parts import CheckResult
 from evalspec.scoring import show
-from evalspec.scoring.blind_answers import of_quality
+from evalspec.scoring.catalogue.ranking import NAMES
+from evalspec.scoring.dummies import WORDS
 from evalspec.scoring.family import PART_KINDS, QualityContext, ScoredMetrics, plain_parts
+from evalspec.scoring.ranking.family import at_random
 from evalspec.scoring.ranking.lists import queries_of
-from evalspec.scoring.repeats import repeats_of
+from evalspec.scoring.repeats import RepeatedAnswers
 from evalspec.scoring.scored_rows import Scored, TextOptions, Undefined, aligned, scored, scored_answers
 from evalspec.scoring.scores import Estimators, MeanLoss, Share
 from evalspec.scoring.tasks import families, family_of, score
@@ -31,10 +33,12 @@ if TYPE_CHECKING:
     from evalspec.evidence.blocks import AnyBlock
     from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Inputs, Predictions
+    from evalspec.language.requirement import Requirement
 
 
 MARGIN = 0.02
 """Loss that answers given while timing may have, where no requirement says it."""
+BLIND_ON_LISTS = {"random": at_random}
 DEFAULT_ROWS = ("token_f1", "exact_match")
 
 
@@ -57,7 +61,7 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
     seen = QualityContext(check, inputs, rows, metrics, tools)
     weakens = tuple(sentence for family in families(rows) for sentence in family.weakens(seen))
     notes = [sentence for family in families(rows) for sentence in family.notes(seen)]
-    repeats = repeats_of(rows, check.requirements, [name for family in families(rows) for name in family.names])
+    repeats = _repeats(check, rows)
     notes += [] if repeats is None else [repeats.sentence]
     return CheckResult(
         estimates=metrics.estimates,
@@ -68,7 +72,7 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
         conditions=_conditions(check, seen) | ({} if repeats is None else repeats.conditions()),
         notes=(*weakens, *notes),
         weakens=weakens,
-        blind=of_quality(seen),
+        blind=_blind(seen),
     )
 
 
@@ -187,23 +191,40 @@ def row_scores(check: Quality, answers: Predictions) -> RowScores | None:
     if answers.task != "text":
         return None
     rows = scored_answers(answers, check.dataset, options=TextOptions(check.normalize, check.bleu_tokenize))
-    named = [one.metric for one in check.blocking if one.part is None]
-    for metric in dict.fromkeys((*named, *DEFAULT_ROWS)):
+    mean = _first_mean(check.blocking, DEFAULT_ROWS, rows)
+    return None if mean is None else RowScores(mean[0], mean[1].mean(axis=0), _margin(check, mean[0]))
+
+
+def _repeats(check: Quality, rows: Scored) -> RepeatedAnswers | None:
+    """Variance within and between rows, where each was answered several times."""
+    if rows.asked == 1 or rows.questions < 2:
+        return None
+    usual = [name for family in families(rows) for name in family.names]
+    mean = _first_mean(check.requirements, usual, rows)
+    return None if mean is None else RepeatedAnswers.of(*mean)
+
+
+def _first_mean(
+    requirements: Sequence[Requirement], usual: Sequence[str], rows: Scored
+) -> tuple[str, NDArray[np.float64]] | None:
+    """The first metric that is required and is a mean over answers, else the first usual one; what each answer scores.
+
+    Returns:
+        Name, and scores of shape (answers to each row, rows of the dataset); None: no metric is such a mean.
+    """
+    for metric in dict.fromkeys((*(one.metric for one in requirements if one.part is None), *usual)):
         try:
             definition = score(metric, None, rows)
-            if isinstance(definition, Share):
-                return RowScores(metric, _of_questions(definition.hit(rows), rows), _margin(check, metric))
-            if isinstance(definition, MeanLoss):
-                return RowScores(metric, _of_questions(definition.losses(rows), rows), _margin(check, metric))
+            if isinstance(definition, Share) and definition.counted(rows).all():
+                values: NDArray[Any] = definition.hit(rows)
+            elif isinstance(definition, MeanLoss):
+                values = definition.losses(rows)
+            else:
+                continue
         except Undefined:
             continue
+        return metric, values.astype(np.float64).reshape(rows.asked, -1)
     return None
-
-
-def _of_questions(values: NDArray[Any], rows: Scored) -> NDArray[np.float64]:
-    """Mean over all answers to each row of the dataset."""
-    means: NDArray[np.float64] = values.astype(np.float64).reshape(rows.asked, -1).mean(axis=0)
-    return means
 
 
 def _margin(check: Quality, metric: str) -> float:
@@ -213,6 +234,37 @@ def _margin(check: Quality, metric: str) -> float:
         if one.metric == metric and one.model is not None and not one.is_ratio and one.threshold < 0
     ]  # fmt: skip
     return min(losses, default=MARGIN)
+
+
+def _blind(seen: QualityContext) -> Mapping[str, tuple[float, str]]:
+    """The best of a family's blind answers for each metric that is required, as `CheckResult` has them."""
+    blind_scores: dict[str, tuple[float, str]] = {}
+    for one in seen.check.requirements:
+        metric = one.metric
+        for part in _parts_but_classes(seen, one):
+            try:
+                family = family_of(metric, seen.rows)
+            except Undefined:
+                continue
+            scores = [
+                (value, WORDS.get(name, name))
+                for name, of in (BLIND_ON_LISTS if metric in NAMES else family.blind).items()
+                if (value := seen.blind(name, of, metric, part)) is not None
+            ]
+            if scores:
+                best = (min if one.upper else max)(scores)
+                blind_scores[metric if part is None else f"{metric}({part})"] = best
+    return blind_scores
+
+
+def _parts_but_classes(seen: QualityContext, one: Requirement) -> Sequence[str | None]:
+    """Parts that a requirement is about, those of classes left out: what is always said has all of its class."""
+    kind = PART_KINDS[one.metric]
+    if kind == "class":
+        return ()
+    if kind is None or one.part is not None:
+        return (one.part,)
+    return tuple(seen.found.parts()[one.metric].parts) if one.metric in seen.found.parts() else ()
 
 
 def _shown(seen: QualityContext) -> Sequence[AnyBlock]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.checks.model.slices.blind_answers import of_slices
 from evalspec.checks.model.slices.discovery import discover
 from evalspec.checks.model.slices.disparity import disparity
 from evalspec.checks.model.slices.groups import groups_of, percentile
@@ -20,7 +21,6 @@ from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import in_percent, plural, verb
 from evalspec.language.parts import CheckResult
 from evalspec.language.where import parse_where
-from evalspec.scoring.blind_answers import of_slices
 from evalspec.scoring.catalogue.metrics import SLICED
 from evalspec.scoring.on_demand import NoComparison, shown_bounds
 from evalspec.scoring.scored_rows import Scored, Undefined, aligned, scored

@@ -11,7 +11,8 @@ import numpy as np
 
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.units import format_number
-from evalspec.language.inputs import TIMED_OUT, Schedule
+from evalspec.language.inputs import Schedule
+from evalspec.language.timings import TIMED_OUT
 from evalspec.measure.open_loop import generator_lag_ns, served_without_lag_ns
 from evalspec.stats.timing.changepoints import LevelStep, step
 from evalspec.timing import samples as timing_samples

@@ -13,7 +13,8 @@ from evalspec.checks.system.load.one_process import Driven
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.reasons import Cause, Reason, only_worse
 from evalspec.evidence.units import format_number
-from evalspec.language.inputs import ANSWERED, FAILED, OUTCOMES, Schedule
+from evalspec.language.inputs import Schedule
+from evalspec.language.timings import ANSWERED, FAILED, OUTCOMES
 from evalspec.stats.means.mean import t_mean
 from evalspec.stats.timing.after_step import After
 from evalspec.stats.timing.changepoints import LevelStep, Period, settled, slow_periods, step

@@ -11,8 +11,8 @@ from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Bar, Bars, Column, Table
 from evalspec.evidence.estimate import Estimate, Fact
 from evalspec.evidence.record import Counts
-from evalspec.language.inputs import GIVES
 from evalspec.language.parts import CheckResult
+from evalspec.language.predictions import GIVES
 from evalspec.stats.shares.proportion import proportion
 from evalspec.timing import probes
 from evalspec.timing.operators import Operators, coverage, device_of, elsewhere, fell_back, listed, look

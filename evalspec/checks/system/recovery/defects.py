@@ -57,7 +57,7 @@ class MoreLost(Defect):
         """Findings of this model."""
         import numpy as np
 
-        from evalspec.language.inputs import FAILED
+        from evalspec.language.timings import FAILED
 
         if probe.model != self.model or "outcome" not in probe.series:
             return probe

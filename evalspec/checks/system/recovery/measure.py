@@ -14,8 +14,8 @@ from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.record import Counts
-from evalspec.language.inputs import ANSWERED, OUTCOMES
 from evalspec.language.parts import CheckResult
+from evalspec.language.timings import ANSWERED, OUTCOMES
 from evalspec.stats.timing.processes import over_processes
 from evalspec.timing import probes as timing_probes
 

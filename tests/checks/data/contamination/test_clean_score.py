@@ -12,7 +12,8 @@ from evalspec.checks.data.contamination.clean_score import CHANGE, CLEAN, CleanS
 from evalspec.checks.data.contamination.spec import FRACTIONS
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Intervals, Table
-from evalspec.language.inputs import Boxes, Predictions
+from evalspec.language.inputs import Predictions
+from evalspec.language.predictions import Boxes
 from evalspec.scoring.resampled import f1_of
 from evalspec.scoring.scored_rows import scored
 from evalspec.stats.exact import Exact

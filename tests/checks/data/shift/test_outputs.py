@@ -14,8 +14,9 @@ from evalspec.checks.data.shift.spec import Shift
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Intervals
 from evalspec.evidence.estimate import Measured, Parts
-from evalspec.language.inputs import Boxes, Predictions
+from evalspec.language.inputs import Predictions
 from evalspec.language.parts import NeedPredictions
+from evalspec.language.predictions import Boxes
 from tests.fakes import FakeInputs, boxed, classifier, painter, regressor, tagger, writer
 
 CLASSES = ("ham", "spam", "scam")

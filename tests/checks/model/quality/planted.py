@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from evalspec.checks.model.quality.spec import Quality
-from evalspec.language.inputs import Boxes
+from evalspec.language.predictions import Boxes
 from tests.checks.planting import Case, Planted, fraud
 from tests.fakes import FakeInputs, boxed, painter, regressor, tagger, writer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult, NeedPredictions, NeedRows
 from tests.checks.deciding import outcome, the
 from tests.checks.planting import confident
-from tests.fakes import FakeInputs, classifier, regressor
+from tests.fakes import FakeInputs, classifier, regressor, writer
 
 CLASSES = ("ant", "bee", "cat")
 
@@ -558,3 +559,18 @@ def test_listed_metrics_take_the_place_of_the_default(tmp_path: Path) -> None:
     assert set(result.estimates) == {"accuracy", "brier"}
     with pytest.raises(ValueError, match="metrics"):
         check(metrics=["accurracy"])
+
+
+def test_what_drawing_answers_adds_is_told_of_the_required_mean(tmp_path: Path) -> None:
+    several = [writer([said, "yes"], ["yes", "yes"]) for said in ("yes", "no", "yes", "no")]
+    drawn = replace(several[0], again=tuple(several[1:]))
+    result = run(tmp_path, check("exact_match >= 50 %"), drawn)
+    # Of the first row 1, 0, 1, 0: a variance of 1/3, of the second none; means 1/2 and 1 are 1/8 apart squared.
+    assert result.conditions["answers to each row"] == 4
+    assert result.conditions["metric of the variances"] == "exact_match"
+    assert result.conditions["variance within rows"] == pytest.approx(1 / 6)
+    assert result.conditions["variance between rows"] == pytest.approx(1 / 8 - 1 / 6 / 4)
+    assert any("each row was answered 4 times" in note for note in result.notes)
+    once = run(tmp_path, check("exact_match >= 50 %"), several[0])
+    assert "answers to each row" not in once.conditions
+    assert not any("each row was answered" in note for note in once.notes)

@@ -15,10 +15,11 @@ from pydantic import ValidationError
 from evalspec.checks.system.latency.spec import Latency
 from evalspec.evidence.blocks import Curve, Histogram, Table
 from evalspec.evidence.estimate import Estimate, Measured
-from evalspec.language.inputs import Samples, Schedule, Telemetry
+from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult, NeedTiming
 from evalspec.language.requirement import Requirement
+from evalspec.language.timings import Telemetry
 from evalspec.running.journal.replay import Replay
 from evalspec.running.requirements import SignificanceLevels, write_tests
 from evalspec.running.samples import write_samples

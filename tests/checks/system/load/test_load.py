@@ -19,9 +19,10 @@ from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Bars, Table
 from evalspec.evidence.estimate import Measured, Parts
 from evalspec.evidence.test import Test
-from evalspec.language.inputs import OUTCOMES, Samples, Schedule, Telemetry
+from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.names import SpecNames
 from evalspec.language.parts import CheckResult
+from evalspec.language.timings import OUTCOMES, Telemetry
 from evalspec.running.requirements import SignificanceLevels, write_tests
 from evalspec.stats.timing.saturation import UnderLoad
 from evalspec.verdict import decide

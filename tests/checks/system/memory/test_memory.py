@@ -15,8 +15,9 @@ from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Curve, Table
 from evalspec.evidence.estimate import Fact, Parts
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import Probe, Telemetry
+from evalspec.language.inputs import Probe
 from evalspec.language.parts import CheckResult, SpecNames
+from evalspec.language.timings import Telemetry
 from evalspec.loading.crosscheck import unknown_part
 from evalspec.running.requirements import SignificanceLevels, write_tests
 from tests.checks.deciding import outcome, the

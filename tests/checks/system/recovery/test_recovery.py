@@ -13,8 +13,9 @@ from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import Curve, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.frozen import Cell
-from evalspec.language.inputs import OUTCOMES, Probe
+from evalspec.language.inputs import Probe
 from evalspec.language.parts import CheckResult
+from evalspec.language.timings import OUTCOMES
 from tests.checks.deciding import outcome, the
 from tests.fakes import FakeInputs
 

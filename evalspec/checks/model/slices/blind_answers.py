@@ -1,73 +1,22 @@
-"""Scores of answers that never look at the row, for required metrics: such a score leaves nothing to beat."""
+"""Scores of answers that never look at the row, in slices: such a score leaves nothing to beat."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.scoring.catalogue.ranking import NAMES
-from evalspec.scoring.family import PART_KINDS, QualityContext
-from evalspec.scoring.ranking.family import at_random
+from evalspec.scoring.dummies import WORDS
 from evalspec.scoring.scored_rows import Scored, Undefined
 from evalspec.scoring.sliced_metrics import asked_of
-from evalspec.scoring.tasks import family_of, score
+from evalspec.scoring.tasks import score
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
     from evalspec.scoring.scores import Estimators
     from evalspec.scoring.slicing import Cell
-
-WORDS = {
-    "majority": "always the most frequent answer",
-    "chance": "answers drawn at random",
-    "constant": "always the same answer",
-    "all": "every class for every row",
-    "random": "a random order",
-}
-"""Names of answers that never look at the row, each in words for a sentence."""
-
-_OF_LISTS = {"random": at_random}
-
-Blind = Mapping[str, tuple[float, str]]
-"""Metric, or ``metric(part)``: score, and which answer has it."""
-
-
-def of_quality(seen: QualityContext) -> Blind:
-    """The best of a family's blind answers for each metric that is required.
-
-    Args:
-        seen: What was scored.
-    """
-    blind_scores: dict[str, tuple[float, str]] = {}
-    for one in seen.check.requirements:
-        metric = one.metric
-        for part in _parts(seen, one):
-            try:
-                family = family_of(metric, seen.rows)
-            except Undefined:
-                continue
-            scores = [
-                (value, WORDS.get(name, name))
-                for name, of in (_OF_LISTS if metric in NAMES else family.blind).items()
-                if (value := seen.blind(name, of, metric, part)) is not None
-            ]
-            if scores:
-                best = (min if one.upper else max)(scores)
-                blind_scores[metric if part is None else f"{metric}({part})"] = best
-    return blind_scores
-
-
-def _parts(seen: QualityContext, one: Requirement) -> Sequence[str | None]:
-    """Parts that a requirement is about, those of classes left out: what is always said has all of its class."""
-    kind = PART_KINDS[one.metric]
-    if kind == "class":
-        return ()
-    if kind is None or one.part is not None:
-        return (one.part,)
-    return tuple(seen.found.parts()[one.metric].parts) if one.metric in seen.found.parts() else ()
 
 
 def of_slices(

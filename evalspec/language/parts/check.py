@@ -1,0 +1,444 @@
+"""Base of the checks: what one declares, knows before it runs and needs, and what comes of it, a `CheckResult`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field, GetJsonSchemaHandler, ValidationInfo, field_validator
+from pydantic_core import CoreSchema
+
+from evalspec.errors import Problem, SpecError
+from evalspec.evidence.metric import Metric, Shows
+from evalspec.language.declarations import datasets_named
+from evalspec.language.names import ModelName, Name, Sentence, SpecNames
+from evalspec.language.parts.model import Model
+from evalspec.language.parts.part import Part
+from evalspec.language.reach import check_rows
+from evalspec.language.requirement import Requirement, Same, parse_requirement, sentence_schema
+from evalspec.language.units import custom_error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.evidence.blocks import AnyBlock
+    from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
+    from evalspec.evidence.frozen import Cell
+    from evalspec.evidence.record import Counts
+    from evalspec.evidence.remedies import AnyRemedy
+    from evalspec.language.defects import Defect
+    from evalspec.language.header import Header, Matched, Misfit
+    from evalspec.language.inputs import Inputs, Predictions, RowScores
+    from evalspec.language.scans import Scan
+
+
+class Check(Part):
+    """One entry under a dimension: the class in ``evalspec/checks/<dimension>/<kind>/spec.py``.
+
+    The docstring has the sections What it measures, Why it matters, Method, What it cannot show, Example, each under a
+    heading such as ``## Method``. The example is a yaml block: a list with this check, and a requirement in it.
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]]
+    metrics: ClassVar[tuple[Metric, ...]] = ()
+    detects_mismatch: ClassVar[bool] = False
+    """That a model ran otherwise than it was asked to is what it finds; for others it voids what they measured."""
+    uses_model: ClassVar[bool] = True
+    """False for checks that look at data only, as those under ``data`` do: the ``model`` field is refused."""
+    needs_start: ClassVar[bool] = False
+    """It is about a server that the spec starts itself."""
+    dated: ClassVar[bool] = False
+    """What it finds depends on the day of the run."""
+    compares: ClassVar[bool] = False
+    """All that it can require is about the model beside another one."""
+    each_template: ClassVar[bool] = False
+    """What it requires must hold for each template of its model's prompt."""
+    between_templates: ClassVar[tuple[str, ...]] = ()
+    """Metrics that are about several templates at once."""
+    shows: ClassVar[tuple[Shows, ...]] = ()
+    """What all of its metrics show to those who read its record and do not know it."""
+
+    check: str
+    id: Name | None = Field(None, description="Name of the check where a spec has two of a kind; default: its kind.")
+    model: ModelName = Field("candidate", description="The model to check.")
+    require: tuple[Sentence, ...] = Field((), description="What must hold; blocks.")
+    warn: tuple[Sentence, ...] = Field((), description="What should hold; never blocks.")
+    slo: Sentence | None = Field(
+        None, description="A service level objective: a blocking requirement at a tail percentile."
+    )
+    sla: Sentence | None = Field(
+        None, description="What was promised to customers: looser than the SLO, reported as headroom."
+    )
+    report_only: bool = Field(False, description="Measure and report; decide nothing.")
+    why: str | None = Field(None, description="Printed with a failure.")
+    owner: str | None = Field(None, description="Printed with a failure.")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Checks of data have no model, unless they say so."""
+        super().__pydantic_init_subclass__(**kwargs)
+        if vars(cls).get("dimension") == "data":
+            cls.uses_model = vars(cls).get("uses_model", False)
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _no_model(cls, value: Any) -> Any:
+        if not cls.uses_model:
+            kind = cls.model_fields["check"].default
+            raise custom_error(Problem(f"{kind} checks data only, so it has no model", remedy="remove `model:`"))
+        return value
+
+    @field_validator("require", "warn", mode="before")
+    @classmethod
+    def _read_list(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, str):
+            raise custom_error(Problem(f"{value!r} is not a list", remedy=f"write a list: [{value}]"))
+        if not isinstance(value, list | tuple):
+            return value
+        return tuple(cls.read_sentence(one, blocking=info.field_name == "require") for one in value)
+
+    @field_validator("slo", "sla", mode="before")
+    @classmethod
+    def _read_one(cls, value: Any, info: ValidationInfo) -> Any:
+        return cls.read_sentence(value, blocking=info.field_name == "slo")
+
+    @classmethod
+    def under(cls, dimension: str) -> type[Check]:
+        """The class of this kind for entries under a dimension; another than its own where it stands under several."""
+        return cls
+
+    @classmethod
+    def metrics_of(cls, entry: Mapping[str, Any]) -> tuple[Metric, ...]:
+        """Metrics that the sentences of an entry may name, where its fields name some; else those of the class.
+
+        Args:
+            entry: As it stands in the spec.
+        """
+        return cls.metrics
+
+    @classmethod
+    def read_sentence(cls, value: Any, *, blocking: bool) -> Any:
+        """A sentence as a requirement on this check's metrics; everything else as it is."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return parse_requirement(value, cls.metrics, blocking=blocking)
+        except SpecError as error:
+            raise custom_error(error.problems[0]) from error
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The schema that an editor completes from: beginnings of sentences for the check's own metrics."""
+        shown = handler.resolve_ref_schema(handler(schema))
+        properties = shown.get("properties", {})
+        sentence = sentence_schema(cls.metrics)
+        for key in ("require", "warn"):
+            properties.get(key, {})["items"] = sentence
+        for key in ("slo", "sla"):
+            properties[key] = {"description": properties.get(key, {}).get("description", "")} | sentence
+        if not cls.uses_model:
+            properties.pop("model", None)
+        return shown
+
+    @property
+    def name(self) -> str:
+        """Its id, or its kind."""
+        return self.id or self.check
+
+    @property
+    def blocking(self) -> tuple[Requirement, ...]:
+        """Requirements that block: ``require`` and the SLO."""
+        return self.require + ((self.slo,) if self.slo else ())
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        """All of them, blocking first."""
+        return self.blocking + self.warn
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """Models named on the right of its requirements."""
+        return tuple(dict.fromkeys(r.model for r in self.requirements if r.model is not None))
+
+    @property
+    def own_metrics(self) -> tuple[Metric, ...]:
+        """Metrics of this check: those of its class, or what its fields name."""
+        return self.metrics
+
+    def metric(self, name: str) -> Metric | None:
+        """The declared metric of this name."""
+        return next((metric for metric in self.own_metrics if metric.name == name), None)
+
+    def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
+        """Parts that ``metric`` will have, as far as the spec tells; None: known only when it runs."""
+        return None
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """Fault of it, given the spec's names, in one sentence with the remedy; None: nothing is wrong."""
+        return None
+
+    def runs_code(self) -> tuple[str, ...]:
+        """Parts of it that run only under --trust, in words."""
+        return ()
+
+    def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
+        """Columns that its datasets must have beside those in `needs`, where that depends on the spec's names."""
+        return {}
+
+    def needs(self) -> tuple[Need, ...]:
+        """Needs that must be met before it runs."""
+        raise NotImplementedError
+
+    def timings(self, known: Known) -> tuple[NeedTiming, ...]:
+        """Timings that it takes, counted as it will ask for them; where nothing more is known, those of `needs`."""
+        return tuple(need for need in self.needs() if isinstance(need, NeedTiming))
+
+    def inspects(self) -> tuple[NeedRows, ...]:
+        """Rows whose contents say what will be measured, such as a trace: they are read before anything is measured.
+
+        Of those without columns only the number counts.
+        """
+        return ()
+
+    def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
+        """Facts for the plan from the rows that `inspects` names.
+
+        Args:
+            tables: Dataset: its columns that are looked at, all rows for which ``where`` holds.
+            rows: Dataset: number of these rows; None: not known yet.
+
+        Raises:
+            InputError: A value that can't be used, with its row and the remedy.
+        """
+        return None
+
+    def check_requirement(
+        self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
+    ) -> str | None:
+        """Why this requirement can never pass at the known n, with the n needed; None: it can.
+
+        As it stands here it holds a count of rows against those of the dataset, where the check names one alone.
+
+        Args:
+            requirement: One of its own.
+            rows: Dataset: its rows, None where they are not known.
+            confidence: The policy's, at which it must be shown.
+
+        Raises:
+            SpecError: It can never fail (`evalspec.language.reach.never_fails`).
+        """
+        named = datasets_named(self)
+        return check_rows(requirement, named[0], rows.get(named[0])) if len(named) == 1 else None
+
+    def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterable[Misfit]:
+        """Faults of it, given the columns of its datasets, beside columns of `needs` that are not there.
+
+        Args:
+            headers: Dataset: its columns; others are not known yet.
+            labels: Dataset: its label; others have none.
+        """
+        return ()
+
+    def matched(self, labels: Mapping[str, str]) -> Iterable[Matched]:
+        """Columns of one dataset that it looks for in others.
+
+        Args:
+            labels: Dataset: its label; others have none.
+        """
+        return ()
+
+    def sides(self) -> Iterable[tuple[str, str]]:
+        """Datasets that it holds against each other: of the same rows nothing would be found."""
+        return ()
+
+    def files_named(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Files that it names beside those of models and datasets, each with its place inside the entry."""
+        return ()
+
+    def holds_files_of(self) -> Iterable[str]:
+        """Datasets of which the bytes of the files count, beside the rows that are read from them."""
+        return ()
+
+    def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
+        """Requirements that compare two models token by token, each with the other model."""
+        return ()
+
+    @property
+    def assumed_design_effect(self) -> float | None:
+        """Design effect of queries that it plans with; None: it plans with none."""
+        return None
+
+    def missing_from(self, requirement: Requirement, model: Model) -> str | None:
+        """Reason why a requirement says nothing about its model, as the spec has that; None: it does.
+
+        Args:
+            requirement: One of its own.
+            model: The check's model, or the one that the requirement names.
+        """
+        return None
+
+    def same(self, requirement: Requirement) -> Same | None:
+        """Claim of this requirement, where a requirement of another check may claim the same: both count once.
+
+        Equal claims must come from the same test of the same rows. None: it is a claim of its own.
+        """
+        return None
+
+    def defects(self) -> tuple[Defect, ...]:
+        """Defects that `evalspec selftest` plants for this check before those of its evidence; mildest first."""
+        return ()
+
+    def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
+        """Scans that it will ask `Inputs.scan` for, so that checks which look at the same rows share a pass over them.
+
+        Asked of the same inputs once, before anything else is drawn from their ``rng``: whatever a watcher draws comes
+        from there, so that it is the same whoever had the rows go by.
+
+        Args:
+            inputs: Names of columns, files, randomness; rows are not read here.
+
+        Raises:
+            InputError: What it is about is not there.
+        """
+        return ()
+
+    @classmethod
+    def room(cls, name: str) -> ModuleType:
+        """A module of the check's own package, imported when it is needed.
+
+        Args:
+            name: Such as ``measure``.
+        """
+        return import_module(f"{cls.__module__.rpartition('.')[0]}.{name}")
+
+    def run(self, inputs: Inputs) -> CheckResult:
+        """Measure: ``measure(check, inputs)`` of the module ``measure`` beside the check's ``spec``.
+
+        A check that is one file overrides this.
+
+        Args:
+            inputs: Rows, answers and timings.
+
+        Raises:
+            InputError: What is to be measured can't be used.
+            NotRunError: It can't be measured here.
+        """
+        result: CheckResult = self.room("measure").measure(self, inputs)
+        return result
+
+    def row_scores(self, answers: Predictions) -> RowScores | None:
+        """How good each answer is, where this check scores answers row by row; None: it does not.
+
+        Answers that were given while timing are held by it against those that the check itself is about.
+
+        Args:
+            answers: Of its model, or of another one, to rows of its dataset.
+        """
+        return None
+
+
+def _no_counts() -> Counts:
+    # Reading a spec takes no record, and a record's classes are a tenth of the time that it takes.
+    from evalspec.evidence.record import Counts
+
+    return Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """Result of a check. It does not decide.
+
+    Args:
+        estimates: Metric: estimate, fact or parts. Every metric that a requirement names must be there, or in
+            ``missing`` with the reason.
+        comparisons: (metric, model): the comparison, for requirements that name a model.
+        missing: Metric, or ``metric(part)``: why there is no value.
+        blocks: What to show.
+        counts: What became of the rows or queries.
+        conditions: Batch, precision, device, boundary, threads: what the numbers hold for.
+        notes: Sentences for the reader.
+        weakens: Sentences that stand with the verdict, among what makes it weaker than it reads.
+        evidence: (file in ``inputs.evidence``, what it holds).
+        remedies: What would help to meet requirements, where the check knows it.
+        blind: Metric, or ``metric(part)``: what an answer that never looks at the row would score, and which one.
+        by_template: Name of another template of the model's prompt: the result for it. What is required must hold for
+            each.
+    """
+
+    estimates: Mapping[str, Estimate | Fact | Parts | Measured]
+    comparisons: Mapping[tuple[str, str], Comparison | ComparisonParts] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    blocks: Sequence[AnyBlock] = ()
+    counts: Counts = field(default_factory=_no_counts)
+    conditions: Mapping[str, Cell] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+    weakens: Sequence[str] = ()
+    evidence: Sequence[tuple[str, str]] = ()
+    remedies: Sequence[AnyRemedy] = ()
+    blind: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    invalid: str | None = None
+    """Voids every measurement of the check."""
+    by_template: Mapping[str, CheckResult] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NeedRows:
+    """The check reads rows of this dataset."""
+
+    dataset: str
+    columns: tuple[str, ...] = ()
+    """Columns that must be there (beside the label, where ``label`` is set)."""
+    label: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NeedPredictions:
+    """The check reads predictions of a model on this dataset."""
+
+    dataset: str
+    model: str
+    label: bool = True
+    copies: int = 0
+    """So often the check asks about rows like these itself (`Inputs.predict`): altered copies, or the same again."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedTiming:
+    """The check times a model, fed from this dataset. ``queries`` is what the plan counts with (all processes)."""
+
+    dataset: str
+    model: str
+    queries: int
+    seconds: float
+    """A guess at how long it takes, for the plan; measured ones replace it."""
+    more: str = ""
+    """What else may be asked for, in words, where it is known only when it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeedLikelihoods:
+    """The check asks a model for likelihoods of texts that it takes from this dataset (`Inputs.token_likelihoods`)."""
+
+    dataset: str
+    model: str
+    together: str | None = None
+    """A model that is asked about the same tokens at the same time, in the same process; None: none."""
+
+
+Need = NeedRows | NeedPredictions | NeedTiming | NeedLikelihoods
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Facts that a plan knows when it counts.
+
+    Args:
+        served: Models that are servers.
+        seen: What the check saw of the rows that it looks at (`Check.inspect_rows`); None: they were not read.
+    """
+
+    served: frozenset[str] = frozenset()
+    seen: object = None

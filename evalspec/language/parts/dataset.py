@@ -1,0 +1,100 @@
+"""Base of the kinds of dataset: a source is one class of this, in a file of ``evalspec/sources``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field, field_validator
+
+from evalspec.evidence.model_card import Benchmark
+from evalspec.language.names import check_where
+from evalspec.language.parts.part import Access, Part
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.language.header import Header
+
+
+BATCH_ROWS = 65_536
+"""Rows that are held at a time where data are read in batches."""
+
+
+class Dataset(Part):
+    """A named table or collection. Its kind is read by a source: one file of ``evalspec/sources``."""
+
+    extra_name: ClassVar[str] = ""
+    packages: ClassVar[tuple[str, ...]] = ()
+    plain_header: ClassVar[bool] = False
+    """Its header can be read without its packages, so that ``validate`` may."""
+    in_memory: ClassVar[bool] = False
+    """Its rows were held by the calling program."""
+    rows_fit: ClassVar[bool] = True
+    """Memory holds `BATCH_ROWS` of its rows, so that they can be handed on so many at a time, whatever else is read."""
+
+    kind: str
+    label: str | None = Field(None, description="Column with the true label.")
+    label_unit: str | None = Field(None, description="Unit of a regression label: `min` makes `mae <= 3 min`.")
+    key: str | None = Field(None, description="Column that names a row; joins predictions made elsewhere.")
+    cluster: str | None = Field(
+        None, description="Column with what rows share (patient, session): rows of one cluster are not independent."
+    )
+    where: str | None = Field(None, description="Only rows that meet this condition: `lux < 100 and site == 'lab'`.")
+    origin: dict[str, str] = Field(
+        default_factory=dict, description="Where and when it was collected: site, collected, device."
+    )
+    hub: Benchmark | None = Field(
+        None, description="The hub benchmark that these rows are, for a model card: {id, task, metric}."
+    )
+
+    @field_validator("where")
+    @classmethod
+    def _readable(cls, value: str | None) -> str | None:
+        return check_where(value) if value is not None else None
+
+    def header(self, access: Access) -> Header:
+        """Rows and columns, without reading rows where the format allows (before ``where``).
+
+        Raises:
+            InputError: Missing, empty, truncated or of another format.
+        """
+        raise NotImplementedError
+
+    def label_names(self, access: Access) -> tuple[str, ...]:
+        """Names that the data give to the labels 0, 1, ..., where these are read as numbers; empty: none.
+
+        Raises:
+            InputError: As `header`.
+        """
+        return ()
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """The files it is read from; empty where it comes with a package."""
+        raise NotImplementedError
+
+    def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows (before ``where``), these columns.
+
+        Raises:
+            InputError: As `header`, or a column isn't there.
+        """
+        raise NotImplementedError
+
+    def batches(
+        self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of `read`, with the same values and types, some at a time; each call begins with the first.
+
+        A source that can holds no more than a batch in memory; others read all rows first.
+
+        Args:
+            access: Where it may be read from.
+            columns: These columns; None: all.
+            rows: Rows of a batch at most.
+
+        Raises:
+            InputError: As `read`; where the damage lies further on, when a batch is asked for.
+        """
+        return iter(self.read(access, columns).to_batches(max_chunksize=rows))

@@ -1,0 +1,319 @@
+"""Base of the kinds of model: a runtime is one class of this, in a file of ``evalspec/runtimes``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+
+from pydantic import Field, StringConstraints, field_validator
+
+from evalspec.errors import Problem
+from evalspec.language.parts.dataset import Dataset
+from evalspec.language.parts.part import Access, Part
+from evalspec.language.units import custom_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from evalspec.evidence.frozen import Cell
+
+
+OptionScore = Literal["letter", "sum", "per_byte", "per_token", "pmi"]
+
+OutputName = Literal[
+    "logits", "probabilities", "label", "value", "lower", "upper", "text", "finish_reason", "tokens", "boxes", "scores",
+    "mask", "embedding",
+]  # fmt: skip
+
+
+class Model(Part):
+    """A model under test. Its kind is served by a runtime: one file of ``evalspec/runtimes``."""
+
+    extra_name: ClassVar[str] = ""
+    """The extra of the distribution that this kind needs; empty: none."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Import names that must be there."""
+    timed: ClassVar[bool] = True
+    """It can be run, so it can be timed."""
+    gives_likelihoods: ClassVar[bool] = False
+    """It gives each token of a text a likelihood."""
+    needs_trust: ClassVar[bool] = False
+    """It always runs code that the spec names."""
+    served: ClassVar[bool] = False
+    """It is a server, so no file here shows what it is: its digest is as stated."""
+    remembered: ClassVar[bool] = False
+    """Its answers were kept by an earlier run: nothing that was timed then is a baseline for what is timed now."""
+    in_memory: ClassVar[bool] = False
+    """It was an object of the calling program, so no file that ships is judged."""
+    inspects_in_subprocess: ClassVar[bool] = False
+    """`may_hide_code` imports a framework, so it is asked in a process of its own."""
+
+    kind: str
+    precision: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "int4", "mixed"] | None = Field(
+        None, description="Precision the maker declares; compared with what is observed."
+    )
+    quantization: dict[str, str] = Field(
+        default_factory=dict, description="How it was quantized: method, calibration (a dataset's name)."
+    )
+    device: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = Field(
+        "cpu", description="cpu or cuda:0."
+    )
+    batch: int = Field(32, ge=1, description="Batch size at which quality is computed.")
+    preprocess: tuple[Any, ...] = Field(
+        (), description="Stages between dataset columns and the model's inputs, in order."
+    )
+    inputs: dict[str, str | tuple[str, ...]] = Field(
+        default_factory=dict, description="Tensor of the model: a column, or columns stacked in this order."
+    )
+    outputs: dict[OutputName, str | int] = Field(
+        default_factory=dict, description="What the output is: its name in the model."
+    )
+    classes: str | tuple[str | int | bool | float, ...] | None = Field(
+        None, description="Label of each output index: a list, or a text file with one a line."
+    )
+    multilabel: bool = Field(
+        False,
+        description="A row may have any number of classes: each logit becomes a probability by a sigmoid of its own.",
+    )
+    trained_until: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\d$")] | None = Field(
+        None, description="Last day of its training data, as its maker declares it: 2026-01-31."
+    )
+    artifact: str | None = Field(
+        None,
+        description="What identifies the subject where the model itself is not a local file: a path, or a declared "
+        "sha256:.... For a model that is a local file, it must match that file.",
+    )
+
+    @field_validator("trained_until")
+    @classmethod
+    def _is_a_day(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                date.fromisoformat(value)
+            except ValueError as error:
+                raise custom_error(Problem(f"{value!r} is not a day", remedy="write such as 2026-01-31")) from error
+        return value
+
+    @property
+    def answers_rows(self) -> bool:
+        """True if it gives an answer for each row, which can be judged and timed."""
+        return True
+
+    def artifact_model(self, access: Access) -> Model | None:
+        """Model that loads the artifact behind answers that are read from files; None: there is none, or no way to."""
+        return None
+
+    @property
+    def sampled(self) -> bool:
+        """Its answers are drawn at random, so that the answer to the same row differs each time."""
+        return False
+
+    def unsampled(self) -> Model:
+        """The same, with the likeliest answer to each row."""
+        return self
+
+    @property
+    def prompt_columns(self) -> tuple[str, ...]:
+        """Columns that its prompt names; none where ``inputs`` says what feeds the places, or stages make it."""
+        return ()
+
+    @property
+    def shown_rows(self) -> ShownRows | None:
+        """Rows of a dataset that its prompt shows as examples; None: it shows none."""
+        return None
+
+    @property
+    def templates(self) -> int:
+        """Number of ways in which its prompt puts a question."""
+        return 1
+
+    @property
+    def orders(self) -> int:
+        """Number of rotations of its options in which it is asked."""
+        return 1
+
+    @property
+    def chooses(self) -> OptionScore | None:
+        """Score by which it chooses from options of each row; None: it does not."""
+        return None
+
+    @property
+    def writes_texts(self) -> bool:
+        """True of a language model that is told how to write an answer."""
+        return False
+
+    @property
+    def samples(self) -> int:
+        """Number of answers to each row that its fields ask for."""
+        return 1
+
+    @property
+    def exact_tokens(self) -> int | None:
+        """Tokens that each of its answers has, whatever it says; None: it ends where it ends."""
+        return None
+
+    def bound(self, datasets: Mapping[str, Dataset]) -> Model:
+        """The same, knowing those datasets of the spec that it reads itself."""
+        return self
+
+    @property
+    def writes_slowly(self) -> bool:
+        """True of one that writes token after token, so that few rows are asked about for its own sake."""
+        return False
+
+    @property
+    def always_new(self) -> bool:
+        """No two queries that are timed are the same, so that nothing remembers one."""
+        return False
+
+    @property
+    def elsewhere(self) -> bool:
+        """True if it runs on another machine, whose counters can't be read here."""
+        return False
+
+    @property
+    def starts_server(self) -> bool:
+        """True if it names the command by which its server is started for the time of a run."""
+        return False
+
+    def runs_code(self) -> tuple[str, ...]:
+        """Parts of it that run only under --trust, in words; empty: nothing that its fields could tell."""
+        return ("code that the spec names",) if self.needs_trust else ()
+
+    def doubts(self) -> tuple[str, ...]:
+        """Sentences on what its fields allow and hardly anybody means; told by ``validate``, they forbid nothing."""
+        return ()
+
+    def may_hide_code(self, access: Access) -> str | None:
+        """Content of its files that may be read under --trust only, in words; None: nothing that could be seen.
+
+        Looked at before a run starts, so that it is refused then; what loads a file looks again, and decides.
+
+        Raises:
+            InputError: A file is missing, or of another kind.
+        """
+        return None
+
+    def secrets_read(self) -> tuple[str, ...]:
+        """Variables of the environment that it reads, each only under --env NAME."""
+        return ()
+
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """Every file that makes up the artifact, weights beside it included; their bytes are its digest."""
+        raise NotImplementedError
+
+    def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
+        """Files here that decide what it answers, whatever ``artifact:`` states, by what each is to the model.
+
+        Folders stand for all files in them. Part of every key under which an answer is kept.
+
+        Raises:
+            InputError: One is missing.
+        """
+        return {"model": self.files(access)}
+
+    def answer_files(self) -> Mapping[str, str]:
+        """Dataset: the file with its answers, of a model that is read and not run; empty: it is run."""
+        return {}
+
+    def answer_tables(self) -> Mapping[str, str]:
+        """Those of them that are tables, whose columns the spec names."""
+        return self.answer_files()
+
+    def kept_answers(self, access: Access, dataset: str, digest: str) -> Path | None:
+        """The file with its answers on a dataset, written by an earlier run; None: it is asked now.
+
+        Args:
+            access: Where it may be looked for.
+            dataset: Name of the dataset.
+            digest: Of its rows as they are now.
+
+        Raises:
+            InputError: What was kept can't be read.
+            NotRunError: It was not asked about these rows then.
+        """
+        return None
+
+    def vocabulary(self, access: Access) -> str | None:
+        """Digest of what makes tokens of a plain text, where it has tokens; None: it has none.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        return None
+
+    def kept_facts(self, access: Access) -> Mapping[str, Cell]:
+        """Facts about the requests for the kept answers: digests of its prompt and chat template; empty: none.
+
+        Raises:
+            InputError: What was kept can't be read.
+        """
+        return {}
+
+    def kept_digest(self, access: Access) -> str | None:
+        """Digest of the artifact that gave the kept answers; None: there is none.
+
+        Raises:
+            InputError: What was kept can't be read.
+        """
+        return None
+
+    def load(self, access: Access, *, threads: int | None = None) -> LoadedModel:
+        """The model in memory; heavy libraries are imported here.
+
+        Raises:
+            InputError: The file can't be loaded, or asks for something that isn't here.
+        """
+        raise NotImplementedError
+
+
+class LoadedModel(Protocol):
+    """A model in memory. Arrays in, arrays out, under the names that the model itself uses."""
+
+    @property
+    def observed(self) -> Mapping[str, Cell]:
+        """Facts observed when it ran: ``precision``, ``device``, ``provider``, ``threads``, ``framework``."""
+        ...
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Tensors that it takes."""
+        ...
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Tensors that it gives."""
+        ...
+
+    @property
+    def fixed_batch(self) -> int | None:
+        """The only batch size the file takes, or None."""
+        ...
+
+    def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """One batch."""
+        ...
+
+    def close(self) -> None:
+        """Give its memory back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRows:
+    """The first rows of a dataset, shown to a model before each question.
+
+    Args:
+        dataset: Its name.
+        rows: How many.
+        columns: Columns that must be there.
+    """
+
+    dataset: str
+    rows: int
+    columns: tuple[str, ...]

@@ -1,0 +1,88 @@
+"""The base of every part of a spec, and where a part may look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from evalspec.errors import InputError, ProblemCode
+from evalspec.language.bounded import no_file
+
+
+class Part(BaseModel):
+    """Base of every part of a spec: frozen, and nothing unknown."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where a part may look and what it may run.
+
+    Args:
+        folder: The spec's folder; relative paths start here.
+        trust: Code that the spec names may run, and pickles may be read.
+        allow_outside: Paths may leave the folder.
+        hub: Names on a model or data-set hub may be looked up.
+        hosts: Machines beside this one that may be asked.
+        env: Variables of the environment that hold secrets which may be read.
+        memory: Folder of what the calling program handed over in memory; None: it handed nothing over.
+        searched: Folders in which that program finds modules.
+    """
+
+    folder: Path
+    trust: bool = False
+    allow_outside: bool = False
+    hub: bool = False
+    hosts: frozenset[str] = frozenset()
+    env: frozenset[str] = frozenset()
+    memory: Path | None = None
+    searched: tuple[str, ...] = ()
+
+    def handed_over(self, name: str) -> Path:
+        """The file in which something lies that the calling program had in memory.
+
+        Args:
+            name: Of the file, in `memory`.
+
+        Raises:
+            InputError: Nothing of this name was handed over.
+        """
+        path = None if self.memory is None or Path(name).name != name else self.memory / name
+        if path is None or not path.is_file():
+            remedy = "pass it: evalspec.run(spec, models={...}, datasets={...}), or name a file and its kind"
+            raise InputError(
+                "`kind: memory` is for objects that a program passes to evalspec.run, and none were passed",
+                remedy=remedy,
+            )
+        return path
+
+    def path(self, relative: str) -> Path:
+        """The absolute path of a path in the spec.
+
+        Raises:
+            InputError: It leaves the spec's folder and may not, or there is no such file.
+        """
+        path = self.folder / relative
+        try:
+            path = path.resolve()
+            there = path.exists()
+            other = no_file(path)
+        except (OSError, ValueError, RuntimeError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(f"{_shortened(relative)} can't be looked up: {reason}") from error
+        if not self.allow_outside and not path.is_relative_to(self.folder.resolve()):
+            message = f"{relative!r} lies outside the spec's folder"
+            raise InputError(message, remedy="pass --allow-outside if this is intended")
+        if other is not None:
+            raise InputError(f"{relative!r} is not a file: it is {other}", remedy="name a regular file or a folder")
+        if not there:
+            message = f"there is no file or folder {relative!r} in {self.folder}"
+            raise InputError(message, code=ProblemCode.NO_FILE)
+        return path
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "...")
