@@ -299,9 +299,11 @@ def _rescaled(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> str:
 
 def _distance(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> float:
     """Kolmogorov-Smirnov."""
-    points = np.concatenate([ours, theirs])
-    first = np.searchsorted(np.sort(ours), points, side="right") / len(ours)
-    second = np.searchsorted(np.sort(theirs), points, side="right") / len(theirs)
+    ours, theirs = np.sort(ours), np.sort(theirs)
+    # Points in order are looked up in a third of the time.
+    points = np.sort(np.concatenate([ours, theirs]), kind="stable")
+    first = np.searchsorted(ours, points, side="right") / len(ours)
+    second = np.searchsorted(theirs, points, side="right") / len(theirs)
     return float(np.abs(first - second).max())
 
 
