@@ -58,6 +58,7 @@ class Trials:
         self._child: Child | None = None
         self._before = by_own_evidence(record)
         self._took_s: dict[str, float] = {}
+        self._known: dict[tuple[str, Defect], Trial | EvalspecError] = {}
 
     def __enter__(self) -> Trials:
         return self
@@ -66,11 +67,23 @@ class Trials:
         self._open.close()
 
     def of(self, planned: PlannedCheck, defect: Defect) -> Trial:
-        """A check with this defect.
+        """A check with this defect; made once, since the same defect is planted for several checks.
 
         Raises:
             EvalspecError: It can't be made again so.
         """
+        key = (planned.check.name, defect)
+        if key not in self._known:
+            try:
+                self._known[key] = self._made(planned, defect)
+            except EvalspecError as error:
+                self._known[key] = error
+        known = self._known[key]
+        if isinstance(known, EvalspecError):
+            raise known
+        return known
+
+    def _made(self, planned: PlannedCheck, defect: Defect) -> Trial:
         job = job_again(self._record, self._folder, self._plan, planned, self._access, self._scratch / "evidence")
         job = replace(job, limits=self._limits)
         job.evidence.mkdir(exist_ok=True)
@@ -83,7 +96,9 @@ class Trials:
         made = CheckRecord.model_validate(answer["record"]).model_copy(
             update={"models": planned.models, "datasets": planned.datasets}
         )
-        checks = tuple(made if one.id == made.id else one for one in self._record.checks)
+        checks = tuple(
+            made if one.id == made.id else _with_claims_of(made, one, self._record.same) for one in self._record.checks
+        )
         status = by_own_evidence(self._record.model_copy(update={"checks": checks}))
         tests = {test.name: test for test in made.tests}
         return Trial(defect, tests, {name: status[name] for name in tests})
@@ -110,6 +125,20 @@ class Trials:
     def newly(self, red: set[str] | frozenset[str]) -> frozenset[str]:
         """Those that were not violated in the run itself."""
         return frozenset(name for name in red if self._before.get(name) != "FAIL")
+
+
+def _with_claims_of(made: CheckRecord, other: CheckRecord, same: Mapping[str, str]) -> CheckRecord:
+    """The other check, whose requirements that claim the same are as violated as those of the check with the defect.
+
+    Equal claims fail together, by the larger p-value: what nothing was planted in would hold up the other.
+    """
+    p_fail = {same.get(test.name, test.name): test.p_fail for test in made.tests}
+    claims = {test.name: same.get(test.name, test.name) for test in other.tests}
+    tests = tuple(
+        test.model_copy(update={"p_fail": p_fail[claims[test.name]]}) if claims[test.name] in p_fail else test
+        for test in other.tests
+    )
+    return other.model_copy(update={"tests": tests})
 
 
 def _reads(planned: PlannedCheck, place: tuple[str, ...]) -> bool:
