@@ -195,7 +195,7 @@ def _near(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
     if points.shape[1] < COLUMNS:
         return
     some = np.unique(np.linspace(0, len(points) - 1, min(len(points), LOOKED_AT)).astype(np.int64))
-    distances = _neighbours(points, some)
+    distances = neighbours(points, some)
     far = distances[:, PLACE - 1]
     near = distances[:, 0] < NEAR * far
     share = float(near.mean())
@@ -235,7 +235,7 @@ def _points(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float32]:
     return np.concatenate(found, axis=1) if found else np.zeros((table.num_rows, 0), np.float32)
 
 
-def _neighbours(points: NDArray[np.float32], some: NDArray[np.int64]) -> NDArray[np.float64]:
+def neighbours(points: NDArray[np.float32], some: NDArray[np.int64]) -> NDArray[np.float64]:
     """Distances to the first ten neighbours: shape (k, 10), rising."""
     if points.shape[1] <= FEW_COLUMNS:
         from scipy.spatial import KDTree

@@ -44,7 +44,7 @@ def look(evidence: Evidence) -> Look:
     questions = 0
     for check in evidence.checks:
         samples = own_samples(evidence, check)
-        series = [one for one in map(_resident, samples) if one is not None]
+        series = [one for one in map(resident, samples) if one is not None]
         if len(series) < PROCESSES:
             continue
         questions += 1
@@ -63,11 +63,11 @@ def look(evidence: Evidence) -> Look:
         suggestion = ""
         if all(one.details.get("in_process") for one in samples):
             suggestion = evidence.requirement("system", "memory", f"peak_host_memory <= {most:.0f} MiB", fields)
-        suspicions[check.model] = evidence.suspicion(check.model, sentence, suggestion, _p_value(series))
+        suspicions[check.model] = evidence.suspicion(check.model, sentence, suggestion, p_of_trend(series))
     return Look(tuple(suspicions.values()), questions)
 
 
-def _resident(samples: Samples) -> Readings | None:
+def resident(samples: Samples) -> Readings | None:
     """While queries were timed, with the last reading before and the first after them; None: too few readings."""
     telemetry = samples.telemetry
     if telemetry is None or "resident_mib" not in telemetry.series or not len(samples.end_ns):
@@ -91,7 +91,7 @@ def _goes_on(series: Sequence[Readings]) -> bool:
     return second > 0 and second >= STEADY * first
 
 
-def _p_value(series: Sequence[Readings]) -> float:
+def p_of_trend(series: Sequence[Readings]) -> float:
     """Kendall's trend, summed over processes: were the readings in no order, so many pairs would hardly rise.
 
     Exact: of n readings in no order, the number of pairs that fall is a sum of uniform numbers on 0..1, 0..2 to
