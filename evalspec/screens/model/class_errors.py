@@ -97,7 +97,7 @@ def _of_answers(evidence: Evidence, dataset: str, model: str) -> Iterator[ClassE
 def class_errors(
     truth: NDArray[np.int64], said: NDArray[np.int64], probabilities: NDArray[np.float64]
 ) -> Iterator[ClassErrors]:
-    """Errors of each class that has rows, beside what probabilities lead to expect.
+    """Errors of each class that has rows and answers, beside what probabilities lead to expect.
 
     Of rows that are answered otherwise than k, as many are labelled k as the sum of their probabilities of k; of rows
     that are answered k, as many are not as the sum of what these lack to 1 (the idea of confident learning, Northcutt
@@ -126,8 +126,8 @@ def class_errors(
     for side, of, errors, expected in sides:
         counts = errors.sum(axis=1)
         for place in np.flatnonzero(np.bincount(of, minlength=k)):
-            if side == "label" and not table[:, place].any():
-                # A class that is never answered is told as a fact.
+            if not (table[place].any() and table[:, place].any()):
+                # A class without rows, or without answers, is told as a fact.
                 continue
             others = counts.sum() - counts[place] + 2.0, expected.sum() - expected[place] + 2.0
             own = float(expected[place]) * max(1.0, others[0] / others[1])

@@ -68,7 +68,7 @@ def look(evidence: Evidence) -> Look:
 
 
 def resident(samples: Samples) -> Readings | None:
-    """While queries were timed, with the last reading before and the first after them; None: too few readings."""
+    """Size while queries were timed, with the last reading before and the first after them; None: too few."""
     telemetry = samples.telemetry
     if telemetry is None or "resident_mib" not in telemetry.series or not len(samples.end_ns):
         return None
