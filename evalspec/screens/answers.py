@@ -58,6 +58,23 @@ def right(answers: Predictions, rows: NDArray[np.int64]) -> NDArray[np.bool_] | 
     return None
 
 
+def class_asked(evidence: Evidence, dataset: str, model: str | None, name: str) -> bool:
+    """A requirement names this class.
+
+    Args:
+        evidence: Of the run.
+        dataset: Its rows.
+        model: Of the check; None: any.
+        name: Of the class.
+    """
+    return any(
+        one.part == name and one.metric in ("recall", "precision", "f1")
+        for check in evidence.checks
+        if model in (None, check.model) and getattr(check, "dataset", "") == dataset
+        for one in check.requirements
+    )
+
+
 class RowLosses(NamedTuple):
     """How far each row's answer is off.
 

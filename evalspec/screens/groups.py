@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evalspec.language.where import parse_where
-from evalspec.screens.pairs import independent_rows
+from evalspec.screens.pairs import independent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ class RowGroup:
         column: The column that makes them.
         name: ``site=north``, or ``1.5 <= age < 3``.
         where: The same as a slice of the spec says it.
-        inside: shape (k,), of the rows of `independent_rows`.
+        inside: shape (k,), of the rows of `independent`.
     """
 
     column: str
@@ -44,8 +44,8 @@ class RowGroup:
 
 
 def row_groups(evidence: Evidence, dataset: str) -> Iterator[RowGroup]:
-    """Groups of the rows of `independent_rows`, each of `FEWEST` rows at least, `MOST_GROUPS` in all."""
-    table = evidence.rows(dataset).take(independent_rows(evidence, dataset))
+    """Groups of the rows of `independent`, each of `FEWEST` rows at least, `MOST_GROUPS` in all."""
+    table = independent(evidence, dataset)
     part = evidence.dataset(dataset)
     aside = {part.label, part.key, part.cluster}
     for check in evidence.checks:

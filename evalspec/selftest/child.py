@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 LATER = ("answers_again", "rows", "file", "likelihoods")
 """Hooks of a defect whose work is seen only while the check runs."""
 
+MOST_KEPT, MOST_BYTES = 4, 128 * 2**20
+"""Answers of a model to a dataset that are kept from one defect to the next: so many, and of so much each."""
+
 Question = tuple[CheckJob, Path, Defect]
 """A check, the folder of its raw evidence, and what is planted."""
 
@@ -46,6 +50,7 @@ def start(job: None) -> Handler:
     """The handler of this child."""
     arrow_without_pandas()
     sound: dict[str, CheckRecord] = {}
+    evidence_of_run = SoundEvidence()
 
     def handle(question: Message, progress: Progress) -> Message:
         # It comes from the process that started this one, over a socket that nobody else has.
@@ -54,7 +59,7 @@ def start(job: None) -> Handler:
 
     def planted(one: CheckJob, evidence: Path, defect: Defect) -> CheckRecord:
         timing = PlantedTimings(evidence, one.check.name, defect)
-        inputs = PlantedInputs(one, timing, defect)
+        inputs = PlantedInputs(one, timing, defect, evidence_of_run)
         if one.check.name in sound and not inputs.touched:
             return sound[one.check.name]
         record = check_record(one, check_on(one, inputs), [])
@@ -79,14 +84,51 @@ class PlantedTimings(Replay):
         self.touched = any(one is not other for one, other in zip(before, (*self.samples, *self.probes), strict=True))
 
 
+class SoundEvidence:
+    """Rows and answers of the run as they are, read once for all that is planted."""
+
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        self._tables: Tables | None = None
+        self._answers: dict[tuple[str, str, int], Predictions] = {}
+
+    def tables(self, parts: SpecParts) -> Tables:
+        """Rows; ``parts`` are those of one spec, the same each time."""
+        self._tables = Tables(parts) if self._tables is None else self._tables
+        return self._tables
+
+    def answers(self, dataset: str, model: str, template: int, read: Callable[[], Predictions]) -> Predictions:
+        """Answers of a model, nothing of which can be written to; the last `MOST_KEPT` are kept.
+
+        Args:
+            dataset: To the rows of which they are.
+            model: Who gave them.
+            template: Of the prompts.
+            read: Reads them.
+        """
+        key = (dataset, model, template)
+        if key not in self._answers:
+            told = read()
+            arrays = [getattr(told, one.name) for one in fields(told)]
+            arrays = [one for one in arrays if hasattr(one, "setflags")]
+            if sum(one.nbytes for one in arrays) > MOST_BYTES:
+                return told
+            for one in arrays:
+                one.setflags(write=False)
+            self._answers[key] = told
+            while len(self._answers) > MOST_KEPT:
+                del self._answers[next(iter(self._answers))]
+        return self._answers[key]
+
+
 class PlantedTables(Tables):
     """Rows with a defect in them."""
 
-    def __init__(self, parts: SpecParts, defect: Defect) -> None:
-        """``parts`` of the spec."""
+    def __init__(self, parts: SpecParts, defect: Defect, sound: Tables) -> None:
+        """``parts`` of the spec; ``sound``: its rows as they are."""
         super().__init__(parts)
         self._defect = defect
-        self._sound = Tables(parts)
+        self._sound = sound
         self._planted: dict[str, pa.Table] = {}
 
     def get(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -112,12 +154,13 @@ class PlantedTables(Tables):
 class PlantedInputs(RunInputs):
     """Inputs of a check in a run, with a defect in them."""
 
-    def __init__(self, job: CheckJob, timing: PlantedTimings, defect: Defect) -> None:
-        """``timing`` with the same defect."""
-        super().__init__(job, lambda *_: None, timing, tables=PlantedTables(job.parts, defect))
+    def __init__(self, job: CheckJob, timing: PlantedTimings, defect: Defect, sound: SoundEvidence) -> None:
+        """``timing`` with the same defect; ``sound``: what is read once for all of them."""
+        tables = PlantedTables(job.parts, defect, sound.tables(job.parts))
+        super().__init__(job, lambda *_: None, timing, tables=tables)
         self._defect = defect
+        self._sound = sound
         self._planted_timing = timing
-        self._read: dict[tuple[str, str, int], tuple[Predictions, bool]] = {}
 
     @cached_property
     def touched(self) -> bool:
@@ -133,18 +176,10 @@ class PlantedInputs(RunInputs):
         if predictions_key(dataset, model) not in job.predictions:
             return True
         try:
-            return self._answers(dataset, model)[1]
+            answers = self._sound_answers(dataset, model)
+            return self._defect.answers(answers, self) is not answers
         except EvalspecError:
             return True
-
-    def _answers(self, dataset: str, model: str) -> tuple[Predictions, bool]:
-        """Answers with the defect, and whether it is in them; read once for each template."""
-        key = (dataset, model, self.template)
-        if key not in self._read:
-            sound = super().predictions(dataset, model)
-            planted = self._defect.answers(sound, self)
-            self._read[key] = planted, planted is not sound
-        return self._read[key]
 
     def file(self, path: str) -> Path:
         """A file that the check names, or a copy of it with the defect."""
@@ -152,7 +187,14 @@ class PlantedInputs(RunInputs):
 
     def predictions(self, dataset: str, model: str | None = None) -> Predictions:
         """Answers that were made in the run, changed."""
-        return self._answers(dataset, model or self._job.check.model)[0]
+        return self._defect.answers(self._sound_answers(dataset, model), self)
+
+    def _sound_answers(self, dataset: str, model: str | None) -> Predictions:
+        read = partial(super().predictions, dataset, model)
+        if type(self._defect).rows is not Defect.rows:
+            # Beside other rows the truth and what copies share are others.
+            return read()
+        return self._sound.answers(dataset, model or self._job.check.model, self.template, read)
 
     def predict(
         self, rows: pa.Table, dataset: str, name: str, model: str | None = None, *, variant: Variant = FIRST

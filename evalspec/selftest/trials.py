@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -58,6 +58,7 @@ class Trials:
         self._child: Child | None = None
         self._before = by_own_evidence(record)
         self._took_s: dict[str, float] = {}
+        self._known: dict[tuple[str, Defect], CheckRecord | EvalspecError] = {}
 
     def __enter__(self) -> Trials:
         return self
@@ -71,6 +72,47 @@ class Trials:
         Raises:
             EvalspecError: It can't be made again so.
         """
+        made = self._record_of(planned, defect)
+        checks = tuple(made if one.id == made.id else self._beside(made, one, defect) for one in self._record.checks)
+        status = by_own_evidence(self._record.model_copy(update={"checks": checks}))
+        tests = {test.name: test for test in made.tests}
+        return Trial(defect, tests, {name: status[name] for name in tests})
+
+    def _beside(self, made: CheckRecord, other: CheckRecord, defect: Defect) -> CheckRecord:
+        """Another check, where it claims something that the check with the defect claims as well.
+
+        Equal claims fail together, by the larger p-value: what nothing was planted in would hold up the other.
+        """
+        same = self._record.same
+        p_fail = {same.get(test.name, test.name): test.p_fail for test in made.tests}
+        claims = {test.name: same.get(test.name, test.name) for test in other.tests}
+        if not p_fail.keys() & claims.values():
+            return other
+        planned = next(one for one in self._plan.checks if one.check.name == other.id)
+        if _reads(planned, defect.place):
+            with suppress(EvalspecError):
+                return self._record_of(planned, defect)
+        # Its own evidence is another one, in which the same is thought to have gone wrong.
+        tests = tuple(
+            test.model_copy(update={"p_fail": p_fail[claims[test.name]]}) if claims[test.name] in p_fail else test
+            for test in other.tests
+        )
+        return other.model_copy(update={"tests": tests})
+
+    def _record_of(self, planned: PlannedCheck, defect: Defect) -> CheckRecord:
+        """Record of a check with this defect; made once, since the same defect is planted for several checks."""
+        key = (planned.check.name, defect)
+        if key not in self._known:
+            try:
+                self._known[key] = self._made(planned, defect)
+            except EvalspecError as error:
+                self._known[key] = error
+        known = self._known[key]
+        if isinstance(known, EvalspecError):
+            raise known
+        return known
+
+    def _made(self, planned: PlannedCheck, defect: Defect) -> CheckRecord:
         job = job_again(self._record, self._folder, self._plan, planned, self._access, self._scratch / "evidence")
         job = replace(job, limits=self._limits)
         job.evidence.mkdir(exist_ok=True)
@@ -80,13 +122,9 @@ class Trials:
         began = time.monotonic()
         answer = self._child.ask(packed(job, self._folder / "evidence", defect), time_s=self._allowed_s(planned))
         self._took_s.setdefault(planned.check.name, time.monotonic() - began)
-        made = CheckRecord.model_validate(answer["record"]).model_copy(
+        return CheckRecord.model_validate(answer["record"]).model_copy(
             update={"models": planned.models, "datasets": planned.datasets}
         )
-        checks = tuple(made if one.id == made.id else one for one in self._record.checks)
-        status = by_own_evidence(self._record.model_copy(update={"checks": checks}))
-        tests = {test.name: test for test in made.tests}
-        return Trial(defect, tests, {name: status[name] for name in tests})
 
     def _allowed_s(self, planned: PlannedCheck) -> float:
         """Seconds that a check may take with a defect: many times what it took the first time, without one."""

@@ -58,15 +58,18 @@ def entity_columns(table: pa.Table, names: Sequence[str]) -> Iterator[EntityColu
         table: Rows.
         names: Columns that are looked at; the others are attributes at most.
     """
-    codes = {name: encoded(table.column(name)) for name in table.column_names if _has_values(table.column(name).type)}
+    comparable = [name for name in table.column_names if _has_values(table.column(name).type)]
+    codes: dict[str, NDArray[np.int64]] = {}
     for name in names:
-        if name not in codes or not _may_name(table.column(name)):
+        if name not in comparable or not _may_name(table.column(name)):
             continue
-        own = codes[name]
+        own = encoded(table.column(name))
         counts = np.bincount(own[own >= 0])
         values, rows = int((counts > 0).sum()), int(counts.sum())
         if values < FEWEST_VALUES or counts[counts > 1].sum() < REPEATED * rows or rows > MOST_ROWS * values:
             continue
+        # Of all columns only where one may name something: most numbers differ in each row, which takes long to order.
+        codes = codes or {other: encoded(table.column(other)) for other in comparable}
         attributes = tuple(other for other, cells in codes.items() if other != name and _is_told(own, cells))
         is_code = called_as_code(name) or _of_codes(table.column(name))
         if attributes or is_code:

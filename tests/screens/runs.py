@@ -219,6 +219,16 @@ def _never(rows: Rows, rng: np.random.Generator) -> None:
     rows.candidate.said[rows.candidate.said == 1] = 0
 
 
+def _hardly(rows: Rows, rng: np.random.Generator) -> None:
+    said = rows.candidate.said
+    rows.candidate.said = np.where((said == 1) & (rng.random(len(said)) < 0.8), 0, said)
+
+
+def _mislabelled(rows: Rows, rng: np.random.Generator) -> None:
+    """Half of the rows of one class are labelled as another."""
+    rows.truth = np.where((rows.truth == 0) & (rng.random(len(rows.truth)) < 0.5), 2, rows.truth)
+
+
 def _spelt(rows: Rows, rng: np.random.Generator) -> None:
     some = slice(0, min(len(rows.train["patient"]), len(rows.test["patient"])) // 4)
     rows.test["patient"][some] = [one.upper().replace("-0", " ") for one in rows.train["patient"][some]]
@@ -337,6 +347,8 @@ PLANTED: Mapping[str, tuple[str, str, Callable[[Rows, np.random.Generator], None
     "a class without rows": ("classes", "c", _no_class),
     "a class that is never answered": ("classes", "b", _never),
     "patients in a different spelling": ("spelling", "patient", _spelt),
+    "a class that is hardly answered": ("class_errors", "b", _hardly),
+    "wrong labels in one class": ("class_errors", "a", _mislabelled),
     "people on both sides": ("entities", "kunde_nr", _entities),
     "people with several rows": ("entities", "case", _shared),
     "rows that were copied": ("copies", "test", _copied),

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.records.outputs import read_decided, render_one, write_reports
+from tests.selftest.holding import holds
 from tests.suites.test_suites import ROOT, evalspec, read, statuses
 
 SUITE = ROOT / "suites" / "mobilenet"
@@ -61,6 +62,7 @@ def test_files_have_their_digests_and_are_what_the_script_makes(make_mobilenet: 
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(600)
 def test_it_is_not_ready_although_top_1_holds(tmp_path: Path) -> None:
     """One run: every status and number, the report's words, and the same report on what looks like another machine."""
     folder = tmp_path / "run"
@@ -78,6 +80,7 @@ def test_it_is_not_ready_although_top_1_holds(tmp_path: Path) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     the_report_says_what_is_lost_and_what_is_only_claimed(page)
     the_same_report_elsewhere(folder, tmp_path)
+    holds("mobilenet/evalspec.yaml", folder)
 
 
 def the_report_says_what_is_lost_and_what_is_only_claimed(page: str) -> None:

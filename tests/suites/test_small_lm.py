@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.selftest.holding import holds
+
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "suites" / "small-lm"
 ALL = {
@@ -83,7 +85,7 @@ def statuses(record: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_weights_of_8_bits_are_ready(tmp_path: Path) -> None:
     code, record = run("evalspec.yaml", tmp_path)
     found = statuses(record)
@@ -99,10 +101,11 @@ def test_weights_of_8_bits_are_ready(tmp_path: Path) -> None:
     candidate = next(one for one in record["models"] if one["name"] == "candidate")
     assert candidate["precision_observed"] == "int8" and candidate["details"]["begins_twice"] is False
     assert candidate["details"]["products"] == "int8 by int8, summed as int32"
+    holds("small-lm/evalspec.yaml", tmp_path / "run")
 
 
 @pytest.mark.proof
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_weights_of_4_bits_answer_as_well_and_otherwise(tmp_path: Path) -> None:
     code, record = run("flawed.yaml", tmp_path)
     assert (record["verdict"]["word"], code) == ("NOT READY", 1)
@@ -111,6 +114,7 @@ def test_weights_of_4_bits_answer_as_well_and_otherwise(tmp_path: Path) -> None:
     assert not any("begin tokens" in line for check in record["checks"] for line in check["weakens"])
     candidate = next(one for one in record["models"] if one["name"] == "candidate")
     assert candidate["precision_observed"] == "int4"
+    holds("small-lm/flawed.yaml", tmp_path / "run")
 
 
 @pytest.mark.proof

@@ -75,6 +75,7 @@ class RunEvidence:
     name: str = ""
     _ids: set[str] = field(default_factory=set)
     _rows: dict[str, pa.Table] = field(default_factory=dict)
+    _answers: dict[tuple[str, str], Predictions] = field(default_factory=dict)
     _unnamed: dict[str, int] | None = None
 
     def __post_init__(self) -> None:
@@ -148,7 +149,8 @@ class RunEvidence:
                 raise InputError(
                     f"dataset {dataset} has {table.num_rows:,} rows, and the run says {self.count(dataset):,}"
                 )
-            self._rows[dataset] = table.take(spread_rows(table.num_rows))
+            whole = table.num_rows <= MOST_ROWS
+            self._rows[dataset] = table if whole else table.take(spread_rows(table.num_rows))
         return self._rows[dataset]
 
     def features(self, dataset: str) -> tuple[str, ...]:
@@ -164,8 +166,13 @@ class RunEvidence:
         return self._inputs.clusters(dataset)
 
     def predictions(self, dataset: str, model: str) -> Predictions:
-        """Answers to all rows."""
-        return self._inputs.predictions(dataset, model)
+        """Answers to all rows: read once for all screens, but for those that are large."""
+        if (dataset, model) in self._answers:
+            return self._answers[dataset, model]
+        told = self._inputs.predictions(dataset, model)
+        if told.n <= MOST_READ and told.masks is None and told.embeddings is None:
+            self._answers[dataset, model] = told
+        return told
 
     def slices(self) -> Mapping[str, str]:
         """Slice: which rows."""
@@ -264,7 +271,9 @@ def file_bytes(parts: SpecParts, dataset: str) -> float:
 
 def spread_rows(n: int) -> NDArray[np.int64]:
     """So many rows of n as a screen is handed, evenly spread."""
-    return np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(np.int64)) if n else np.empty(0, np.int64)
+    if n <= MOST_ROWS:
+        return np.arange(n)
+    return np.unique(np.linspace(0, n - 1, MOST_ROWS).astype(np.int64))
 
 
 def looked(evidence: RunEvidence, name: str) -> Look:
@@ -283,16 +292,14 @@ def as_look(message: Message) -> Look:
 
 
 class Screener:
-    """Answers questions of the parent; the rows are read once for all screens."""
+    """Answers questions of the parent; the job comes with the first, and the rows are read once for all screens."""
 
     def __init__(self) -> None:
-        self._packed = ""
         self._evidence: RunEvidence | None = None
 
     def handle(self, question: Message, progress: Progress) -> Message:
         """One screen."""
-        if self._evidence is None or question["job"] != self._packed:
-            self._packed = question["job"]
+        if self._evidence is None or question["job"]:
             # It comes from the process that started this one, over a socket that nobody else has.
-            self._evidence = RunEvidence(pickle.loads(base64.b64decode(self._packed)))
+            self._evidence = RunEvidence(pickle.loads(base64.b64decode(question["job"])))
         return as_message(looked(self._evidence, str(question["screen"])))

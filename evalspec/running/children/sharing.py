@@ -27,6 +27,7 @@ class SharedChild:
         self._children = children
         self._open = contextlib.ExitStack()
         self._child: Child | None = None
+        self._screened: tuple[Child, str] | None = None
         self._keeps = False
         self._alone = False
 
@@ -72,7 +73,11 @@ class SharedChild:
         Raises:
             EvalspecError: It could not look.
         """
-        return self._ready().ask({"do": "screen", "job": packed, "screen": name}, progress=progress, time_s=time_s)
+        child = self._ready()
+        known = self._screened == (child, packed)
+        self._screened = (child, packed)
+        question = {"do": "screen", "job": "" if known else packed, "screen": name}
+        return child.ask(question, progress=progress, time_s=time_s)
 
     def _ready(self) -> Child:
         if self._child is None or not self._child.alive or self._full(self._child):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.evidence.screens import Suspicion
-from evalspec.screens.answers import fields_of
+from evalspec.screens.answers import class_asked, fields_of
 from evalspec.screens.evidence import Look
 
 if TYPE_CHECKING:
@@ -26,21 +26,11 @@ def look(evidence: Evidence) -> Look:
     found: dict[tuple[str, str], Suspicion] = {}
     for dataset, model in evidence.answers:
         for name, sentence, of_model in _classes(evidence, dataset, model):
-            if (dataset, name) not in found and not _asked(evidence, dataset, model if of_model else None, name):
+            if (dataset, name) not in found and not class_asked(evidence, dataset, model if of_model else None, name):
                 require = f"recall({name}) >= 50 %"
                 suggestion = evidence.requirement("model", "quality", require, fields_of(dataset, model))
                 found[dataset, name] = evidence.suspicion(name, sentence, suggestion, weakens=True)
     return Look(tuple(found.values()))
-
-
-def _asked(evidence: Evidence, dataset: str, model: str | None, name: str) -> bool:
-    """A requirement names this class; ``model``: of the check, None: any."""
-    return any(
-        one.part == name and one.metric in ("recall", "precision", "f1")
-        for check in evidence.checks
-        if model in (None, check.model) and getattr(check, "dataset", "") == dataset
-        for one in check.requirements
-    )
 
 
 def _classes(evidence: Evidence, dataset: str, model: str) -> Iterator[tuple[str, str, bool]]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from evalspec.screens.evidence import Evidence
     from evalspec.screens.pairs import Pair
 
+    CategoryCounts = tuple[list[str], NDArray[np.int64], NDArray[np.int64]]
+    """Categories, and rows of each on both sides."""
+
 FEWEST = 30
 """Rows on each side."""
 MOVED = 0.3
@@ -82,16 +85,15 @@ def _of_pair(evidence: Evidence, pair: Pair) -> tuple[list[Suspicion], int]:
     if min(reference.num_rows, current.num_rows) < FEWEST:
         return [], 0
     columns = list(_columns(evidence, pair, reference, current))
-    moved = [(one.name, change) for one in columns if (change := _moved(one, *pair)) is not None]
+    counts = {one.name: _counts(one) for one in columns if one.kind == "category"}
+    moved = [(one.name, change) for one in columns if (change := _moved(one, counts.get(one.name), *pair)) is not None]
     together = len(moved) > max(3.0, MANY * len(columns))
     aside = {name for name, _ in moved}
     changes = [] if together else moved
-    changes = changes + [
-        (one.name, change)
-        for one in columns
-        for change in (_gone(one, *pair), _new(one, *pair), None if one.name in aside else _outside(one, *pair))
-        if change is not None
-    ]
+    for one in columns:
+        outside = None if one.name in aside else _outside(one, *pair)
+        others = (_gone(one, *pair), _new(one, counts.get(one.name), *pair), outside)
+        changes = changes + [(one.name, change) for change in others if change is not None]
     found = [_suspicion(evidence, pair, *one) for one in changes if not _asked(evidence, pair, *one)]
     if together:
         found += _many(evidence, pair, moved, len(columns))
@@ -191,11 +193,11 @@ def _gone(one: ColumnPair, reference: str, current: str) -> ColumnChange | None:
     return ColumnChange(sentence, f"missingness_shift({one.name}) <= 2 pp", p_value)
 
 
-def _new(one: ColumnPair, reference: str, current: str) -> ColumnChange | None:
+def _new(one: ColumnPair, counts: CategoryCounts | None, reference: str, current: str) -> ColumnChange | None:
     """Categories that the reference lacks: of one with k rows in all, chance puts all into the current rows."""
-    if one.kind != "category":
+    if counts is None:
         return None
-    names, ours, theirs = _counts(one)
+    names, ours, theirs = counts
     unseen = (ours == 0) & (theirs > 0)
     n, m = int(ours.sum()), int(theirs.sum())
     if len(names) > MOST_CATEGORIES or not unseen.any() or theirs[unseen].sum() < NEW * m or _entities(ours, theirs):
@@ -253,15 +255,15 @@ def _outside(one: ColumnPair, reference: str, current: str) -> ColumnChange | No
     return ColumnChange(sentence, f"shift({one.name}) <= {MOVED / 3:g}", p_value)
 
 
-def _moved(one: ColumnPair, reference: str, current: str) -> ColumnChange | None:
+def _moved(one: ColumnPair, counts: CategoryCounts | None, reference: str, current: str) -> ColumnChange | None:
     """The whole column lies elsewhere."""
     if min(len(one.reference.values), len(one.current.values)) < FEWEST:
         return None
     require = f"shift({one.name}) <= {MOVED / 3:g}"
-    if one.kind == "category":
+    if counts is not None:
         from scipy.stats import chi2_contingency
 
-        names, ours, theirs = _counts(one)
+        names, ours, theirs = counts
         distance = float(np.abs(ours / ours.sum() - theirs / theirs.sum()).sum() / 2)
         if distance < MOVED or len(names) > MOST_CATEGORIES or _entities(ours, theirs):
             return None
@@ -299,9 +301,11 @@ def _rescaled(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> str:
 
 def _distance(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> float:
     """Kolmogorov-Smirnov."""
-    points = np.concatenate([ours, theirs])
-    first = np.searchsorted(np.sort(ours), points, side="right") / len(ours)
-    second = np.searchsorted(np.sort(theirs), points, side="right") / len(theirs)
+    ours, theirs = np.sort(ours), np.sort(theirs)
+    # Points in order are looked up in a third of the time.
+    points = np.sort(np.concatenate([ours, theirs]), kind="stable")
+    first = np.searchsorted(ours, points, side="right") / len(ours)
+    second = np.searchsorted(theirs, points, side="right") / len(theirs)
     return float(np.abs(first - second).max())
 
 
@@ -311,7 +315,7 @@ def _all_in_one(k: int, m: int, n: int) -> float:
     return float(np.exp(np.log((m - places) / (m + n - places)).sum()))
 
 
-def _counts(one: ColumnPair) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+def _counts(one: ColumnPair) -> CategoryCounts:
     """Categories, and rows of each on both sides."""
     found = []
     for side in (one.reference, one.current):

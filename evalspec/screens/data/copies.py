@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,24 +36,43 @@ LOOKED_AT = 1_000
 """Rows whose neighbours are looked for."""
 COLUMNS = 4
 """Measured quantities that it takes to tell near from equal by chance."""
+FEW_COLUMNS = 8
+"""Measured quantities up to which a tree finds neighbours faster than looking at all rows does."""
+
+
+class TableDigests:
+    """Digests of the rows of each dataset in some columns, made once: several questions are about the same ones."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        """``evidence`` of the run."""
+        self._evidence = evidence
+        self._known: dict[tuple[str, tuple[str, ...]], NDArray[np.uint64]] = {}
+
+    def of(self, dataset: str, names: Iterable[str]) -> NDArray[np.uint64]:
+        """Digest of each row that screens are handed: shape (k,)."""
+        key = (dataset, tuple(names))
+        if key not in self._known:
+            self._known[key] = row_digests(self._evidence.rows(dataset).select(key[1]))[:, 0]
+        return self._known[key]
 
 
 def look(evidence: Evidence) -> Look:
     """Datasets that were judged, and pairs of datasets."""
     found: list[Suspicion] = []
+    digests = TableDigests(evidence)
     questions = 0
     for dataset in judged(evidence):
         # What shares a cluster is counted as one anyway.
         if evidence.dataset(dataset).cluster is not None or evidence.count(dataset) < FEWEST:
             continue
-        surplus = _equal(evidence, dataset)
+        surplus = _equal(evidence, digests, dataset)
         if surplus:
-            found += _told_equal(evidence, dataset, surplus)
+            found += _told_equal(evidence, digests, dataset, surplus)
         else:
             questions += 1
             found += _near(evidence, dataset)
     for first, second in _pairs(evidence):
-        found += _shared(evidence, first, second)
+        found += _shared(evidence, digests, first, second)
     return Look(tuple(found), questions)
 
 
@@ -72,17 +91,17 @@ def _pairs(evidence: Evidence) -> Iterator[tuple[str, str]]:
             yield pair
 
 
-def _equal(evidence: Evidence, dataset: str) -> int:
+def _equal(evidence: Evidence, digests: TableDigests, dataset: str) -> int:
     """Rows that are equal to an earlier one in all that is read; 0: no more than chance makes."""
     table, names = evidence.rows(dataset), list(evidence.features(dataset))
     copies = find_copies(table.column, names) if names else None
-    surplus = _more_than_elsewhere(evidence, dataset) if copies is None else copies.n - copies.different
+    surplus = _more_than_elsewhere(evidence, digests, dataset) if copies is None else copies.n - copies.different
     return surplus if surplus >= SHARE * table.num_rows else 0
 
 
-def _told_equal(evidence: Evidence, dataset: str, surplus: int) -> Iterator[Suspicion]:
+def _told_equal(evidence: Evidence, digests: TableDigests, dataset: str, surplus: int) -> Iterator[Suspicion]:
     table = evidence.rows(dataset)
-    if any(_counts_them(evidence, check, dataset, surplus) for check in evidence.checks):
+    if any(_counts_them(evidence, digests, check, dataset, surplus) for check in evidence.checks):
         return
     sentence = f"{surplus:,} of {table.num_rows:,} rows of {dataset} are equal to an earlier one in all that is read"
     fields: dict[str, object] = {"dataset": dataset, "duplicates_by": list(evidence.features(dataset))}
@@ -90,7 +109,7 @@ def _told_equal(evidence: Evidence, dataset: str, surplus: int) -> Iterator[Susp
     yield evidence.suspicion(dataset, sentence, suggestion)
 
 
-def _counts_them(evidence: Evidence, check: Check, dataset: str, surplus: int) -> bool:
+def _counts_them(evidence: Evidence, digests: TableDigests, check: Check, dataset: str, surplus: int) -> bool:
     """A requirement counts equal rows in columns in which these are equal as well: a time in each row hides copies."""
     if (
         not any(one.metric == "duplicate_rows" for one in check.requirements)
@@ -99,10 +118,10 @@ def _counts_them(evidence: Evidence, check: Check, dataset: str, surplus: int) -
         return False
     table, key = evidence.rows(dataset), evidence.dataset(dataset).key
     names = getattr(check, "duplicates_by", ()) or [name for name in table.column_names if name != key]
-    return _surplus(evidence, dataset, list(names), table.num_rows) >= surplus / 2
+    return _surplus(evidence, digests.of(dataset, names), table.num_rows) >= surplus / 2
 
 
-def _more_than_elsewhere(evidence: Evidence, dataset: str) -> int:
+def _more_than_elsewhere(evidence: Evidence, digests: TableDigests, dataset: str) -> int:
     """Rows that are equal to another one, where as many rows of a dataset that should be alike have hardly any; else 0.
 
     Of whole numbers and categories chance makes equal rows, but in both.
@@ -116,21 +135,19 @@ def _more_than_elsewhere(evidence: Evidence, dataset: str) -> int:
         n = min(evidence.rows(dataset).num_rows, evidence.rows(other).num_rows)
         if not names or n < FEWEST:
             continue
-        ours, elsewhere = (_surplus(evidence, name, names, n) for name in (dataset, other))
+        ours, elsewhere = (_surplus(evidence, digests.of(name, names), n) for name in (dataset, other))
         if ours > TIMES * (elsewhere + 1):
-            whole = evidence.rows(dataset).num_rows
-            return _surplus(evidence, dataset, names, whole)
+            return _surplus(evidence, digests.of(dataset, names), evidence.rows(dataset).num_rows)
     return 0
 
 
-def _surplus(evidence: Evidence, dataset: str, names: list[str], n: int) -> int:
-    """Rows of n, drawn at random, that are equal to an earlier one in these columns."""
-    table = evidence.rows(dataset).select(names)
-    digests = row_digests(table.take(evidence.rng.permutation(table.num_rows)[:n]))
-    return n - len(np.unique(digests[:, 0]))
+def _surplus(evidence: Evidence, digests: NDArray[np.uint64], n: int) -> int:
+    """Rows of n, drawn at random, that are equal to an earlier one by their digests."""
+    drawn = digests if n == len(digests) else digests[evidence.rng.permutation(len(digests))[:n]]
+    return n - len(np.unique(drawn))
 
 
-def _shared(evidence: Evidence, first: str, second: str) -> Iterator[Suspicion]:
+def _shared(evidence: Evidence, digests: TableDigests, first: str, second: str) -> Iterator[Suspicion]:
     if any(evidence.asks(metric, (first, second)) for metric in ("exact_duplicates", "near_duplicates")):
         return
     theirs = evidence.features(second)
@@ -143,7 +160,7 @@ def _shared(evidence: Evidence, first: str, second: str) -> Iterator[Suspicion]:
     if copies is not None:
         shared = int(np.isin(copies.groups[ours:], copies.groups[:ours]).sum())
     else:
-        shared = _more_than_within(tables[0], tables[1], evidence.rng)
+        shared = _more_than_within(digests.of(first, names), digests.of(second, names), evidence.rng)
     if shared < SHARE * tables[1].num_rows:
         return
     sentence = f"{shared:,} of {tables[1].num_rows:,} rows of {second} are also in {first}"
@@ -152,9 +169,14 @@ def _shared(evidence: Evidence, first: str, second: str) -> Iterator[Suspicion]:
     yield evidence.suspicion(f"{first} and {second}", sentence, suggestion)
 
 
-def _more_than_within(first: pa.Table, second: pa.Table, rng: np.random.Generator) -> int:
-    """Rows of the second table that stand in the first, where its own halves have hardly any in common; else 0."""
-    ours, theirs = (row_digests(one)[:, 0] for one in (first, second))
+def _more_than_within(ours: NDArray[np.uint64], theirs: NDArray[np.uint64], rng: np.random.Generator) -> int:
+    """Rows of the second dataset that stand in the first, where its own halves have hardly any in common; else 0.
+
+    Args:
+        ours: Digests of the rows of the first.
+        theirs: Of the second.
+        rng: Draws the halves.
+    """
     shared = int(np.isin(theirs, ours).sum())
     halves = np.array_split(rng.permutation(theirs), 2)
     within = 2 * int(np.isin(halves[0], halves[1]).sum())
@@ -173,7 +195,7 @@ def _near(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
     if points.shape[1] < COLUMNS:
         return
     some = np.unique(np.linspace(0, len(points) - 1, min(len(points), LOOKED_AT)).astype(np.int64))
-    distances = _neighbours(points, some)
+    distances = neighbours(points, some)
     far = distances[:, PLACE - 1]
     near = distances[:, 0] < NEAR * far
     share = float(near.mean())
@@ -213,8 +235,15 @@ def _points(table: pa.Table, names: tuple[str, ...]) -> NDArray[np.float32]:
     return np.concatenate(found, axis=1) if found else np.zeros((table.num_rows, 0), np.float32)
 
 
-def _neighbours(points: NDArray[np.float32], some: NDArray[np.int64]) -> NDArray[np.float64]:
+def neighbours(points: NDArray[np.float32], some: NDArray[np.int64]) -> NDArray[np.float64]:
     """Distances to the first ten neighbours: shape (k, 10), rising."""
+    if points.shape[1] <= FEW_COLUMNS:
+        from scipy.spatial import KDTree
+
+        # Boxes that are halved in their middle stay small where many rows are equal.
+        tree = KDTree(points, balanced_tree=False)
+        # Each row is its own nearest, and so far from it as an equal one is.
+        return np.asarray(tree.query(points[some], k=PLACE + 1)[0][:, 1:], np.float64)
     found = []
     centred = (points - points.mean(axis=0)).astype(np.float64)
     lengths = (centred**2).sum(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,24 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Samples
     from evalspec.screens.evidence import Evidence
 
-PROCESSES, READINGS = 2, 3
+PROCESSES, READINGS = 2, 4
 LEAST_MIB = 20.0
 LEAST_SHARE = 0.05
 """Growth while queries are timed, in the middle process: so much, and so large a share of what was there."""
 STEADY = 0.4
 """Growth of the second half by that of the first: what only fills up grows less and less."""
+
+
+class Readings(NamedTuple):
+    """Resident size of a process.
+
+    Args:
+        times_ns: shape (t,), rising.
+        mib: shape (t,).
+    """
+
+    times_ns: NDArray[np.int64]
+    mib: NDArray[np.float64]
 
 
 def look(evidence: Evidence) -> Look:
@@ -32,12 +44,12 @@ def look(evidence: Evidence) -> Look:
     questions = 0
     for check in evidence.checks:
         samples = own_samples(evidence, check)
-        series = [one for one in map(_resident, samples) if one is not None]
+        series = [one for one in map(resident, samples) if one is not None]
         if len(series) < PROCESSES:
             continue
         questions += 1
-        growth = float(np.median([one[-1] - one[0] for one in series]))
-        start = float(np.median([one[0] for one in series]))
+        growth = float(np.median([one.mib[-1] - one.mib[0] for one in series]))
+        start = float(np.median([one.mib[0] for one in series]))
         if check.model in suspicions or growth < max(LEAST_MIB, LEAST_SHARE * start) or not _goes_on(series):
             continue
         queries = float(np.median([len(one.end_ns) for one in samples]))
@@ -46,44 +58,52 @@ def look(evidence: Evidence) -> Look:
             f"({1000 * growth / queries:,.3g} MiB in 1,000), and does not stop"
         )
         # What a day of such queries would need is far beyond it, and what the longest process here took is below.
-        most = float(max(one[0] for one in series)) + LEAST_MIB / 2
+        most = float(max(one.mib[0] for one in series)) + LEAST_MIB / 2
         fields = fields_of(getattr(check, "dataset", ""), check.model)
         suggestion = ""
         if all(one.details.get("in_process") for one in samples):
             suggestion = evidence.requirement("system", "memory", f"peak_host_memory <= {most:.0f} MiB", fields)
-        suspicions[check.model] = evidence.suspicion(check.model, sentence, suggestion, _p_value(series))
+        suspicions[check.model] = evidence.suspicion(check.model, sentence, suggestion, p_of_trend(series))
     return Look(tuple(suspicions.values()), questions)
 
 
-def _resident(samples: Samples) -> NDArray[np.float64] | None:
-    """MiB while queries were timed, shape (t,); None: too few readings."""
+def resident(samples: Samples) -> Readings | None:
+    """Size while queries were timed, with the last reading before and the first after them; None: too few."""
     telemetry = samples.telemetry
     if telemetry is None or "resident_mib" not in telemetry.series or not len(samples.end_ns):
         return None
     read = telemetry.series["resident_mib"]
-    inside = (telemetry.times_ns >= samples.sent_ns.min()) & (telemetry.times_ns <= samples.end_ns.max())
-    kept = read[inside & np.isfinite(read)]
-    return kept if len(kept) >= READINGS else None
+    known = np.isfinite(read)
+    times, read = telemetry.times_ns[known], read[known]
+    first = max(0, int(np.searchsorted(times, samples.sent_ns.min(), side="right")) - 1)
+    last = int(np.searchsorted(times, samples.end_ns.max(), side="left"))
+    times, read = times[first : last + 1], read[first : last + 1]
+    return Readings(times, read) if len(read) >= READINGS else None
 
 
-def _goes_on(series: Sequence[NDArray[np.float64]]) -> bool:
+def _goes_on(series: Sequence[Readings]) -> bool:
     """The middle process grows in its second half as well."""
-    halves = [(one[len(one) // 2] - one[0], one[-1] - one[len(one) // 2]) for one in series]
+    halves = []
+    for one in series:
+        middle = float(np.interp((one.times_ns[0] + one.times_ns[-1]) / 2, one.times_ns, one.mib))
+        halves.append((middle - one.mib[0], one.mib[-1] - middle))
     first, second = (float(np.median([half[place] for half in halves])) for place in (0, 1))
     return second > 0 and second >= STEADY * first
 
 
-def _p_value(series: Sequence[NDArray[np.float64]]) -> float:
+def p_of_trend(series: Sequence[Readings]) -> float:
     """Kendall's trend, summed over processes: were the readings in no order, so many pairs would hardly rise.
 
-    Memory goes in steps, and readings that follow each other hang together: at most 12 of each process are looked at.
+    Exact: of n readings in no order, the number of pairs that fall is a sum of uniform numbers on 0..1, 0..2 to
+    0..n - 1; two that are equal count as half a pair that falls, and all of these together are rounded up. Memory goes
+    in steps, and readings that follow each other hang together: at most 12 of each process are looked at.
     """
-    from scipy.special import ndtr
-
-    total, variance = 0.0, 0.0
+    falling, chances = 0.0, np.ones(1)
     for one in series:
-        few = one[np.unique(np.linspace(0, len(one) - 1, 12).astype(np.int64))]
+        few = one.mib[np.unique(np.linspace(0, len(one.mib) - 1, 12).astype(np.int64))]
         n = len(few)
-        total += float(np.sign(few[None, :] - few[:, None])[np.triu_indices(n, 1)].sum())
-        variance += n * (n - 1) * (2 * n + 5) / 18.0
-    return float(ndtr(-(total - 1.0) / np.sqrt(variance)))
+        signs = np.sign(few[None, :] - few[:, None])[np.triu_indices(n, 1)]
+        falling += float((signs < 0).sum() + (signs == 0).sum() / 2)
+        for place in range(2, n + 1):
+            chances = np.convolve(chances, np.full(place, 1.0 / place))
+    return min(1.0, float(chances[: int(np.ceil(falling)) + 1].sum()))

@@ -1,0 +1,91 @@
+"""Numbers that screens compute, beside other ways to compute them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from evalspec.language.inputs import Samples, Telemetry
+from evalspec.screens.data import copies
+from evalspec.screens.model.class_errors import class_errors
+from evalspec.screens.system.memory_growth import Readings, p_of_trend, resident
+
+N = 2_000
+
+
+def answered(rng: np.random.Generator, sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Truth, answers and probabilities of three classes; at a sharpness of 1 these are the chances of the truth."""
+    chances = rng.dirichlet([1.2, 0.7, 0.4], N)
+    truth = (rng.random((N, 1)) > chances.cumsum(axis=1)).sum(axis=1)
+    said = chances**sharpness
+    return truth, chances.argmax(axis=1), said / said.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 1.0, 1.5])
+@pytest.mark.parametrize("seed", range(5))
+def test_no_class_is_suspect_in_a_model_that_is_sound_or_too_sure_of_all(sharpness: float, seed: int) -> None:
+    found = list(class_errors(*answered(np.random.default_rng(seed), sharpness)))
+    assert len(found) == 6
+    assert not any(one.is_large and one.p_value < 1e-4 for one in found)
+
+
+def test_errors_are_counted_from_labels_and_from_answers() -> None:
+    rng = np.random.default_rng(0)
+    truth, said, probabilities = answered(rng, 1.0)
+    wrong = np.where((truth == 0) & (rng.random(N) < 0.5), 2, truth)
+    large = [one for one in class_errors(wrong, said, probabilities) if one.is_large and one.p_value < 1e-10]
+    assert {(one.side, one.place, one.other) for one in large} == {("label", 2, 0), ("answer", 0, 2)}
+    for one in large:
+        assert one.errors == one.wrong.sum() == ((wrong if one.side == "label" else said) == one.place)[
+            wrong != said
+        ].sum()  # fmt: skip
+        assert one.expected < one.errors / 2
+
+
+def test_a_class_that_is_hardly_answered_is_seen_from_its_labels() -> None:
+    truth, _, probabilities = answered(np.random.default_rng(1), 1.0)
+    cut = probabilities * [1.0, 1.0, 0.03]
+    cut /= cut.sum(axis=1, keepdims=True)
+    (one,) = [each for each in class_errors(truth, cut.argmax(axis=1), cut) if each.is_large]
+    assert (one.side, one.place) == ("label", 2)
+    assert one.p_value < 1e-10
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_trend_of_one_process_is_kendalls_exact_one(seed: int) -> None:
+    mib = np.random.default_rng(seed).normal(size=9)
+    theirs = kendalltau(np.arange(9), mib, alternative="greater", method="exact").pvalue
+    assert p_of_trend([Readings(np.arange(9), mib)]) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_processes_that_all_rise_are_as_unlikely_as_their_orders() -> None:
+    rising = Readings(np.arange(4), np.arange(4.0))
+    assert p_of_trend([rising] * 3) == pytest.approx(24.0**-3)
+    level = Readings(np.arange(4), np.ones(4))
+    assert p_of_trend([level] * 3) > 0.5
+
+
+def test_readings_at_both_ends_of_a_short_window_count() -> None:
+    second = 10**9
+    sent = np.linspace(0, second, 50).astype(np.int64)
+    times = (np.array([-0.6, -0.1, 0.4, 0.9, 1.2, 1.7]) * second).astype(np.int64)
+    samples = Samples(
+        model="candidate", process=0, block=np.zeros(50, np.int64), intended_ns=sent, sent_ns=sent, end_ns=sent + 1000,
+        items=np.arange(50), batch=1, ok=np.ones(50, np.bool_), warmup=0, details={},
+        telemetry=Telemetry(times, {"resident_mib": np.arange(6.0)}),
+    )  # fmt: skip
+    found = resident(samples)
+    assert found is not None
+    assert found.mib.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_tree_finds_the_neighbours_that_looking_at_all_rows_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(400, 5)).astype(np.float32)
+    # Equal rows, more of one than there are neighbours.
+    points[100:120] = points[100]
+    some = np.arange(0, 400, 7)
+    by_tree = copies.neighbours(points, some)
+    monkeypatch.setattr(copies, "FEW_COLUMNS", 0)
+    np.testing.assert_allclose(by_tree, copies.neighbours(points, some), atol=2e-6)
