@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, NeedPredictions, NeedRows, NeedTiming, SpecNames
 from evalspec.language.registry import install_line, missing_packages
 from evalspec.language.where import Where, check_columns, parse_where
-from evalspec.language.yaml import Steps
+from evalspec.language.yaml import Node, Steps
 from evalspec.loading.crosscheck import unknown_part
 from evalspec.loading.entries import Entry
 from evalspec.loading.problems import Problems
@@ -31,6 +31,8 @@ EVERY_COLUMN = (
     "`inputs` takes no pattern: leave `inputs` out if the model knows its columns by name; for a single tensor list "
     "them, [first, second, ...], in the order of training"
 )
+SENTENCES = ("require", "warn", "slo", "sla")
+"""Fields whose texts are requirements, so that none is a name."""
 DELIMITERS = (";", "\t", "|", ",")
 """What may stand between the cells of a file, beside what the spec says."""
 
@@ -383,18 +385,20 @@ def find_key(problems: Problems, path: Steps, text: str) -> Steps | None:
 
 
 def find_text(problems: Problems, path: Steps, text: str) -> Steps:
-    """Where inside an entry a text stands, or the entry."""
+    """Where inside an entry a text stands, its requirements left out, or the entry."""
     node = problems.root.find(path)
-    if node is None:
-        return path
-    children: Iterable[tuple[str | int, object]] = ()
-    if isinstance(node.content, dict):
-        children = [(key, child) for key, child in node.content.items() if key not in ("require", "warn", "slo", "sla")]
-    elif isinstance(node.content, list):
-        children = enumerate(node.content)
-    for step, _ in children:
-        found = find_text(problems, (*path, step), text)
-        leaf = problems.root.find(found)
-        if leaf is not None and leaf.content == text:
-            return found
-    return path
+    return path if node is None else next(_places(node, path, text), path)
+
+
+def _places(node: Node, path: Steps, text: str) -> Iterator[Steps]:
+    """Places of a text in a node, from the top."""
+    content = node.content
+    if content == text:
+        yield path
+    elif isinstance(content, dict):
+        for key, child in content.items():
+            if key not in SENTENCES:
+                yield from _places(child, (*path, key), text)
+    elif isinstance(content, list):
+        for index, child in enumerate(content):
+            yield from _places(child, (*path, index), text)
