@@ -69,7 +69,13 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
         notes=(*weakens, *notes),
         weakens=weakens,
         blind=of_quality(seen),
+        answers_each={} if rows.asked == 1 else _each(rows),
     )
+
+
+def _each(rows: Scored) -> dict[str, int]:
+    """Answers to each row; what is made of all answers to a question counts questions."""
+    return {name: rows.asked for family in families(rows) if not family.of_lists for name in family.names}
 
 
 def wanted(check: Quality, rows: Scored) -> dict[str, tuple[str, ...] | None]:
