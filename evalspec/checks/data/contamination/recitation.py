@@ -121,6 +121,8 @@ def recited_rows(check: Contamination, inputs: Inputs) -> RecitedRows:
             "one was known"
         )
     answers = inputs.predict(rows, check.test, METRIC, check.recite)
+    # One that chooses from options is asked by what it writes beside.
+    answers = answers.written or answers
     if answers.texts is None:
         raise NotRunError(f"{check.recite} writes no texts")
     written = tokenised(pa.array(answers.texts.tolist(), pa.large_string())).tokens

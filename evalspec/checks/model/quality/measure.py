@@ -16,6 +16,7 @@ from evalspec.language.inputs import RowScores
 from evalspec.language.parts import CheckResult
 from evalspec.scoring import show
 from evalspec.scoring.blind_answers import of_quality
+from evalspec.scoring.catalogue.samples import NAMES as OF_QUESTIONS
 from evalspec.scoring.family import PART_KINDS, QualityContext, ScoredMetrics, plain_parts
 from evalspec.scoring.ranking.lists import queries_of
 from evalspec.scoring.repeats import repeats_of
@@ -75,7 +76,7 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
 
 def _each(rows: Scored) -> dict[str, int]:
     """Answers to each row; what is made of all answers to a question counts questions."""
-    return {name: rows.asked for family in families(rows) if not family.of_lists for name in family.names}
+    return {name: rows.asked for family in families(rows) for name in family.names if name not in OF_QUESTIONS}
 
 
 def wanted(check: Quality, rows: Scored) -> dict[str, tuple[str, ...] | None]:
