@@ -414,6 +414,8 @@ class SentTexts:
         answers: The answer of each example.
         places: Place: the column that feeds it.
         lettered: Columns of lists that are shown as A. B. C.; other lists are shown line by line.
+        chooses: The model chooses from options.
+        writes: It writes texts, also where it chooses.
     """
 
     system: str | None
@@ -421,6 +423,8 @@ class SentTexts:
     answers: tuple[str, ...]
     places: Mapping[str, str]
     lettered: tuple[str, ...] = ()
+    chooses: bool = False
+    writes: bool = True
 
 
 class Inputs(Protocol):

@@ -80,7 +80,6 @@ def test_of_what_counts_rows_anyway(tmp_path: Path) -> None:
 @pytest.mark.parametrize("times", [1, TIMES])
 def test_of_options(times: int, tmp_path: Path) -> None:
     both = options(times), options(times, "baseline")
-    flips = ["flip_rate <= 60 %", "ece_increase <= 0.5"]
     asked: list[tuple[type[Check], dict[str, Any]]] = [
         (Quality, {"require": ["accuracy >= 80 %", "accuracy >= baseline - 3 pp"]}),
         (Calibration, {"require": ["ece <= 0.5", "selective_coverage >= 1 %"], "threshold": 0.6}),
