@@ -57,13 +57,14 @@ served: setup
 base: setup
 	@bash tests/base_install.sh
 
-# On a machine with CUDA and no network: the GPU tests and the full ResNet-50, from this checkout and a folder of wheels.
+# On a machine with CUDA and no network: the GPU tests, the full ResNet-50 and a small language model, from this checkout and a folder of wheels.
 WHEELS ?= wheels
 GPU := .venv-gpu/bin
 gpu: .venv-gpu/gpu.stamp
 	$(GPU)/python -m pytest -m gpu -p no:cacheprovider
 	$(GPU)/python suites/resnet50/make_resnet50.py --width 64 --pictures 256
 	$(GPU)/evalspec run suites/resnet50/gpu.yaml
+	$(GPU)/evalspec run suites/small-lm/gpu.yaml
 
 .venv-gpu/gpu.stamp: pyproject.toml constraints.txt
 	@test -d "$(WHEELS)" || { echo "make gpu needs a folder of wheels: make gpu WHEELS=DIR (see suites/resnet50/README.md)"; exit 2; }

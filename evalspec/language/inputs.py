@@ -256,6 +256,8 @@ class SentTexts:
         answers: The answer of each example.
         places: Place: the column that feeds it.
         lettered: Columns of lists that are shown as A. B. C.; other lists are shown line by line.
+        chooses: The model chooses from options.
+        writes: It writes texts, also where it chooses.
     """
 
     system: str | None
@@ -263,6 +265,8 @@ class SentTexts:
     answers: tuple[str, ...]
     places: Mapping[str, str]
     lettered: tuple[str, ...] = ()
+    chooses: bool = False
+    writes: bool = True
 
 
 @dataclass(frozen=True, slots=True)

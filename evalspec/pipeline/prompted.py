@@ -161,7 +161,9 @@ class PromptedModel(RuntimeModel):
         shown = prompt.examples
         letters = (self.options.column,) if self.options is not None and self.options.show == "letters" else ()
         examples, said = tuple(one.values for one in shown), tuple(one.answer for one in shown)
-        return SentTexts(prompt.system, examples, said, places, letters)
+        return SentTexts(
+            prompt.system, examples, said, places, letters, chooses=self.chooses is not None, writes=self.writes_texts
+        )
 
     def otherwise(self, template: int, sample: int) -> Self:
         """As it is asked with another of its templates, or for another sample.

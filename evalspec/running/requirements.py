@@ -102,7 +102,7 @@ def _metric_unit(metric: Metric | None, requirement: Requirement) -> str:
 def _write(
     check: Check, requirement: Requirement, severity: Severity, result: CheckResult, levels: SignificanceLevels
 ) -> Test:
-    test = _start(check, requirement, severity)
+    test, each = _start(check, requirement, severity), result.answers_each.get(requirement.metric, 1)
     if result.by_template and requirement.metric not in check.between_templates:
         estimate, test = _each_template(requirement, result, test, levels)
         # What is missing of one template stands in the test.
@@ -119,7 +119,29 @@ def _write(
         return _fact(test, estimate)
     if isinstance(estimate, Parts):
         return _facts(test, estimate)
-    return with_evidence(_estimate(test, estimate, levels), estimate, result.missing, levels.confidence)
+    test = with_evidence(_estimate(test, estimate, levels), estimate, result.missing, levels.confidence)
+    return _of_rows(test, each)
+
+
+def _of_rows(test: Test, each: int) -> Test:
+    """A test whose evidence counts answers, several to a row, as one of rows: they are what was drawn.
+
+    Args:
+        test: Written from an estimate.
+        each: Answers to each row.
+    """
+    if each == 1 or not test.n:
+        return test
+
+    def rows(answers: int) -> int:
+        return math.ceil(answers / each)
+
+    parts = tuple(one.model_copy(update={"n": rows(one.n)}) for one in test.parts)
+    needed = test.n_to_decide
+    if needed is not None and not test.to_decide:
+        needed = rows(needed)
+    note = f"Each row was answered {each} times: {test.n:,} answers to {rows(test.n):,} rows."
+    return _with(test, n=rows(test.n), parts=parts, n_to_decide=needed, notes=(*test.notes, note))
 
 
 def _why_missing(requirement: Requirement, result: CheckResult) -> str | None:

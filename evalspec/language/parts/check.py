@@ -366,6 +366,8 @@ class CheckResult:
         blind: Metric, or ``metric(part)``: what an answer that never looks at the row would score, and which one.
         by_template: Name of another template of the model's prompt: the result for it. What is required must hold for
             each.
+        answers_each: Metric: answers to each row, where its estimates and comparisons count answers (samples, orders of
+            options). What a requirement rests on are rows.
     """
 
     estimates: Mapping[str, Estimate | Fact | Parts | Measured]
@@ -382,6 +384,7 @@ class CheckResult:
     invalid: str | None = None
     """Voids every measurement of the check."""
     by_template: Mapping[str, CheckResult] = field(default_factory=dict)
+    answers_each: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

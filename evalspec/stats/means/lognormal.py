@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 _DRAWS = 60
 """Values of the variance that p-values are averaged over."""
+SEEN_TIMES = 10.0
+"""Times what was seen up to which values are believed to be lognormal: few of them show nothing about further ones."""
 _FURTHEST = 700.0
 """Logarithm of the largest number."""
-_EXACT, _LEAST = 1e-13, 1e-9
+_EXACT = 1e-13
 
 
 @lru_cache(maxsize=64)
@@ -50,31 +52,31 @@ class LogMean:
         variance: Of their logarithms.
         n: Values.
         noise: As in `p_mean_below`.
+        most: Threshold up to which this is believed: of one beyond no more is shown; infinite: of any.
     """
 
     middle: float
     variance: float
     n: int
     noise: float = 0.0
+    most: float = math.inf
 
     def p_below(self, threshold: float) -> float:
         """Evidence that the mean is below a positive threshold."""
         from scipy.special import ndtr
 
         chances, times = variances(self.n)
-        away = self.middle + 0.5 * max(0.0, self.variance - self.noise) * times - math.log(threshold)
+        at = math.log(min(threshold, self.most))
+        away = self.middle + 0.5 * max(0.0, self.variance - self.noise) * times - at
         error = np.sqrt(np.maximum(self.variance * times, self.noise) / self.n)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(error > 0.0, away / error, np.copysign(np.inf, away))
         return float(chances @ ndtr(z))
 
     def upper(self, confidence: float) -> float | None:
-        """The smallest threshold below which the mean is shown to be; None: no number is."""
-        low, high = self.middle, self.middle
-        step = max(math.sqrt(self.variance), _LEAST)
-        while high < _FURTHEST and self.p_below(math.exp(high)) > 1.0 - confidence:
-            low, high, step = high, high + step, 2.0 * step
-        if high >= _FURTHEST:
+        """The smallest threshold below which the mean is shown to be; None: none is, as far as this is believed."""
+        low, high = self.middle, min(_FURTHEST, math.log(self.most))
+        if self.p_below(math.exp(high)) > 1.0 - confidence:
             return None
         while high - low > _EXACT * max(1.0, abs(high)):
             middle = 0.5 * (low + high)
@@ -88,5 +90,5 @@ class LogMean:
         """Values with which 80 % of samples show that the mean is below a threshold."""
         from evalspec.stats.power import values_for_t
 
-        away = math.log(threshold) - self.middle - 0.5 * self.variance
+        away = math.log(min(threshold, self.most)) - self.middle - 0.5 * self.variance
         return values_for_t(away / math.sqrt(self.variance * (1.0 + 0.5 * self.variance)), alpha) if away > 0 else 0

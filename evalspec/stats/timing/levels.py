@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats.means.lognormal import variances
+from evalspec.stats.means.lognormal import SEEN_TIMES, variances
 from evalspec.stats.timing.sample_size import as_many
 
 _NODES = 30
@@ -21,10 +21,9 @@ SLOW = 10.0
 _SPREADS = 12
 _HALVINGS = 12
 _REACH = 8.0
-_FURTHEST = 700.0
-"""Logarithm of the largest latency that is a number."""
 _EXACT = 1e-13
 _LEAST_MS = 1e-9
+"""Stands for every latency where all are zero."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,9 @@ class Levels:
     a chi-square variate with k - 1 degrees of freedom from its mean. p-values are those of a normal mean, averaged over
     it. Where queries vary much more than processes that is Student's t over the logarithms, where they vary much less
     it is the tolerance bound of the processes.
+
+    That levels are lognormal is believed within ten times of what was seen: of thresholds beyond ten times the slowest
+    answer, or below a tenth of the fastest, no more is shown than there, and no bound lies further out.
 
     Args:
         p: The percentile as a fraction.
@@ -81,16 +83,32 @@ class Levels:
             return replace(self, logs=as_many(self.logs, times)).p_value(threshold, share, side)
         return float(side == "upper") if threshold <= 0 else self._p(math.log(threshold), share, side)
 
-    def typical(self, share: float) -> float:
-        """The (1 - share)-quantile over fresh processes, ms, were their spread known to be what it seems."""
-        return math.exp(float(self.logs.mean()) + float(self._moved(np.array([self.own]), share)[0]))
+    def typical(self, share: float) -> float | None:
+        """The (1 - share)-quantile over fresh processes, ms, were their spread known to be what it seems.
+
+        None where it lies too far from what was seen.
+        """
+        log = float(self.logs.mean()) + float(self._moved(np.array([self.own]), share)[0])
+        return math.exp(log) if self._ends[0] <= log <= self._ends[1] else None
+
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        """Logarithms of a tenth of the fastest answer that took time, and of ten times the slowest."""
+        took = self.together[(self.together > 0.0) & np.isfinite(self.together)]
+        fastest, slowest = (float(took[0]), float(took[-1])) if len(took) else (_LEAST_MS, _LEAST_MS)
+        return math.log(fastest / SEEN_TIMES), math.log(slowest * SEEN_TIMES)
 
     def bound(self, confidence: float, share: float, side: Side) -> float | None:
-        """The threshold from which on this is shown, by bisection; None where it never is."""
+        """The threshold from which on this is shown, by bisection; None where none is, as far as levels are believed.
+
+        Each end holds what is shown beyond it too.
+        """
         alpha = 1.0 - confidence
-        shown, hidden = (_FURTHEST, -_FURTHEST) if side == "upper" else (-_FURTHEST, _FURTHEST)
+        shown, hidden = self._ends[::-1] if side == "upper" else self._ends
         if self._p(shown, share, side) > alpha:
             return None
+        if self._p(hidden, share, side) <= alpha:
+            shown = hidden
         while abs(shown - hidden) > _EXACT * max(1.0, abs(shown)):
             middle = 0.5 * (shown + hidden)
             if self._p(middle, share, side) <= alpha:
@@ -104,7 +122,7 @@ class Levels:
         from scipy.special import ndtr
 
         middles, error = self._normals(share, side)
-        away = middles - at
+        away = middles - min(max(at, self._ends[0]), self._ends[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(error > 0, away / error, np.copysign(np.inf, away))
         return float(self._times[0] @ ndtr(z if side == "upper" else -z))
@@ -117,7 +135,8 @@ class Levels:
             if side == "lower":
                 # A wide spread, which can't be ruled out, moves a high percentile up: no evidence that it is there. Nor
                 # is what the levels let expect, but nobody saw.
-                seen = math.log(max(_LEAST_MS, float(self.together[_place(len(self.together), share)])))
+                place = float(self.together[_place(len(self.together), share)])
+                seen = math.log(place) if place > 0.0 else -math.inf
                 expected = float(self._moved(np.array([self.own]), share)[0])
                 moved = np.minimum(moved, min(expected, seen - float(self.logs.mean())))
             error = np.sqrt(np.maximum(self.spread**2 * times, self.noise**2) / len(self.logs))
@@ -191,7 +210,11 @@ def levels(
     Returns:
         None for fewer than 2 processes, or where so many queries failed that a process has no p-quantile.
     """
-    logs = [np.log(np.maximum(series, _LEAST_MS)) for series in ordered]
+    # Pieces that one read brings are no time apart. No logarithm says so, and one for "nearly nothing" would say that
+    # processes differ by a billion: what took no time is taken for the shortest that was seen.
+    took = together[(together > 0.0) & np.isfinite(together)]
+    shortest = float(took[0]) if len(took) else _LEAST_MS
+    logs = [np.log(np.maximum(series, shortest)) for series in ordered]
     own = np.array([median_unbiased(series, p) for series in logs])
     if len(own) < 2 or not np.isfinite(own).all():
         return None

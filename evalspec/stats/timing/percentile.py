@@ -22,6 +22,8 @@ from evalspec.stats.timing.queries import EPISODES, GAP, RELIABLE, Queries, ordi
 from evalspec.stats.timing.sample_size import MOST_TIMES, UNSEEN, as_many, n_for_power, times_for_power
 
 _GRID = 24
+_USUAL = 0.95
+"""Confidence at which it is told why there is no bound."""
 HOPEFUL = 0.2
 """Best p-value that whole processes alone can give, above which they are not asked."""
 
@@ -51,7 +53,9 @@ class Percentile(Queries, Estimate):
     def reason(self) -> str | None:
         """Reason why there is no upper bound, or None; first the one that weighs most."""
         few = self.too_few
-        return f"{self._spread}; and {few}" if few and self._spread else few
+        if few:
+            return f"{self._spread}; and {few}" if self._spread else few
+        return self._spread if self._spread and self.bound(_USUAL, "upper") is None else None
 
     @property
     def by_processes(self) -> bool:
@@ -85,14 +89,18 @@ class Percentile(Queries, Estimate):
         if not self.differ_clearly or self._levels is None:
             return ""
         seen, explained = (f"{float(f'{100.0 * one:.2g}'):g} %" for one in (self._levels.spread, self._levels.noise))
+        over_all = self._levels.typical(1.0 - self.p)
+        about = "" if over_all is None else f" (a fresh process has about {over_all:.3g} ms)"
         return (
-            f"their {ordinal(self.p)} percentiles vary by {seen}, of which the number of queries explains {explained} "
-            f"(a fresh process has about {self._levels.typical(1.0 - self.p):.3g} ms): more `processes:` narrow the "
-            "bounds, more queries don't"
+            f"their {ordinal(self.p)} percentiles vary by {seen}, of which the number of queries explains {explained}"
+            f"{about}: more `processes:` narrow the bounds, more queries don't"
         )
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided bound in ms; None where there are fewer than 10 separate episodes, or too few queries."""
+        """One-sided bound in ms; None where there are fewer than 10 separate episodes, or too few queries.
+
+        Where processes differ it may lie beyond all answers, by a factor of ten at the most: there is none further out.
+        """
         if not self.n or (side == "upper" and self.too_few and not self.by_processes):
             return None
         index = self._upper_index(confidence) if side == "upper" else self._lower_index(confidence)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalspec.evidence.estimate import Comparison, Estimate, Needed, Side
-from evalspec.stats.means.lognormal import LogMean
+from evalspec.stats.means.lognormal import SEEN_TIMES, LogMean
 from evalspec.stats.means.mean import t_mean
 
 DRIFT_FLOOR = 0.10
@@ -29,6 +29,8 @@ class OverUnits(Estimate):
         log: The mean is one of logarithms: value, bounds and thresholds are its exponentials.
         least: What no value is below, and so no lower bound; None: nothing.
         skewed: The same mean, were the values lognormal: times have a long end. Where it is less sure, it decides.
+        believed: From where to where a mean of logarithms is believed: of a threshold beyond no more is shown than at
+            the end, and no bound lies there.
     """
 
     mean: Estimate
@@ -36,6 +38,7 @@ class OverUnits(Estimate):
     log: bool = False
     least: float | None = None
     skewed: LogMean | None = None
+    believed: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def n(self) -> int:
@@ -55,10 +58,14 @@ class OverUnits(Estimate):
         return f"t over {self.n} {self.what}{also}{missing}"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided t bound with k - 1 degrees of freedom; None for fewer than 2 values or constant ones."""
-        bound = self._out(self.mean.bound(confidence, side))
-        if bound is None:
+        """One-sided t bound with k - 1 degrees of freedom; None for fewer than 2 values or constant ones.
+
+        None too where it would lie more than ten times beyond what was seen.
+        """
+        inner = self.mean.bound(confidence, side)
+        if inner is None or not self.believed[0] <= inner <= self.believed[1]:
             return None
+        bound = math.exp(inner) if self.log else inner
         if side == "lower":
             return bound if self.least is None else max(self.least, bound)
         skewed = None if self.skewed is None else self.skewed.upper(confidence)
@@ -69,7 +76,7 @@ class OverUnits(Estimate):
         if self.log:
             if threshold <= 0:
                 return None if self.value is None else float(side == "upper")
-            threshold = math.log(threshold)
+            threshold = min(max(math.log(threshold), self.believed[0]), self.believed[1])
         p = self.mean.p_value(threshold, side)
         if p is None or side == "lower" or self.skewed is None:
             return p
@@ -110,7 +117,8 @@ def over_processes(values: ArrayLike, least: float | None = None, *, skewed: boo
     end = None
     if skewed and len(kept) > 1 and (kept > 0.0).all() and np.isfinite(kept).all():
         logs = np.log(kept)
-        end = LogMean(float(logs.mean()), float(logs.var(ddof=1)), len(logs))
+        most = SEEN_TIMES * float(kept.max())
+        end = LogMean(float(logs.mean()), float(logs.var(ddof=1)), len(logs), most=most)
     return OverUnits(t_mean(kept), "processes", least=least, skewed=end)
 
 
@@ -148,7 +156,11 @@ class PairedTiming(Comparison):
         """Candidate / baseline: t on the log ratio of each pair; None where a value is not positive."""
         if not ((self.candidate > 0).all() and (self.baseline > 0).all()):
             return None
-        return OverUnits(t_mean(np.log(self.candidate) - np.log(self.baseline)), "pairs (log ratios)", log=True)
+        logs = np.log(self.candidate) - np.log(self.baseline)
+        if not len(logs):
+            return OverUnits(t_mean(logs), "pairs (log ratios)", log=True)
+        believed = (float(logs.min()) - math.log(SEEN_TIMES), float(logs.max()) + math.log(SEEN_TIMES))
+        return OverUnits(t_mean(logs), "pairs (log ratios)", log=True, believed=believed)
 
 
 def paired_log_ratio(candidate: ArrayLike, baseline: ArrayLike) -> PairedTiming:

@@ -45,6 +45,7 @@ class CleanScore:
         blocks: What to show.
         conditions: Model, metric and the score of all rows, from which the report tells whose score it is.
         notes: Sentences for the reader.
+        asked: Answers to each row, which the estimates count.
     """
 
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class CleanScore:
     blocks: Sequence[AnyBlock] = ()
     conditions: Mapping[str, Cell] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    asked: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def clean_score(
         blocks.append(_by_level(metric, unit, how, rows, ways, full, tools))
     conditions: dict[str, Cell] = {"test set": test, "predictions of": model, "metric": metric}
     conditions |= {} if full.value is None else {f"{metric} of all rows": full.value}
-    return CleanScore(estimates, missing, blocks, conditions, _notes(metric, sides))
+    return CleanScore(estimates, missing, blocks, conditions, _notes(metric, sides), rows.asked)
 
 
 def _side(name: str, how: Score, rows: Scored, inside: NDArray[np.bool_], tools: Estimators) -> _Side:

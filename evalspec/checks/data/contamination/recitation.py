@@ -16,6 +16,7 @@ import pyarrow as pa
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Column, Example, Examples, Table
 from evalspec.evidence.words import plural
+from evalspec.language.inputs import Variant
 from evalspec.sources.reading.text import tokenised
 from evalspec.stats.sets.tokens import Tokens, windows
 from evalspec.stats.shares.paired import paired_proportion
@@ -100,6 +101,10 @@ def recited_rows(check: Contamination, inputs: Inputs) -> RecitedRows:
     sent = inputs.sent_texts(check.recite)
     if sent is None:
         raise NotRunError(f"model {check.recite} is sent no prompt")
+    if sent.chooses and not sent.writes:
+        raise NotRunError(
+            f"{check.recite} chooses from options and writes no text; give it `generate:`, or name a model that writes"
+        )
     table = inputs.table(check.test)
     column = longest_column(check, table, sent)
     words = [str(one or "").split() for one in table.column(column).to_pylist()]
@@ -120,7 +125,7 @@ def recited_rows(check: Contamination, inputs: Inputs) -> RecitedRows:
             f"the rows of {check.test} go on alike, or with words that {check.recite} is sent, so they can't show that "
             "one was known"
         )
-    answers = inputs.predict(rows, check.test, METRIC, check.recite)
+    answers = inputs.predict(rows, check.test, METRIC, check.recite, variant=Variant(writes=sent.chooses))
     if answers.texts is None:
         raise NotRunError(f"{check.recite} writes no texts")
     written = tokenised(pa.array(answers.texts.tolist(), pa.large_string())).tokens

@@ -36,7 +36,7 @@ def measure(check: Saturation, inputs: Inputs) -> CheckResult:
     missing: dict[str, str] = {}
     blocks: list[AnyBlock] = []
     notes: list[str] = []
-    rows = inputs.table(check.dataset).num_rows
+    rows, each = inputs.table(check.dataset).num_rows, 1
     if not rows:
         raise InputError(f"dataset {check.dataset} has no rows to look at")
     if check.predictions is None:
@@ -44,7 +44,7 @@ def measure(check: Saturation, inputs: Inputs) -> CheckResult:
     elif check.scored is None:
         missing |= dict.fromkeys(OF_SCORES, "no requirement is about the score")
     else:
-        _score(check, inputs, check.scored, estimates, missing, blocks, notes)
+        each = _score(check, inputs, check.scored, estimates, missing, blocks, notes)
     _age(check, inputs, rows, estimates, missing)
     _after(check, inputs, rows, estimates, missing)
     return CheckResult(
@@ -54,23 +54,25 @@ def measure(check: Saturation, inputs: Inputs) -> CheckResult:
         counts=Counts(attempted=rows, used=rows),
         conditions=_conditions(check, inputs),
         notes=notes,
+        answers_each={} if each == 1 else dict.fromkeys(OF_SCORES, each),
     )
 
 
 def _score(
     check: Saturation, inputs: Inputs, model: str, estimates: dict[str, Estimate | Fact | Parts | Measured],
     missing: dict[str, str], blocks: list[AnyBlock], notes: list[str],
-) -> None:  # fmt: skip
+) -> int:  # fmt: skip
+    """Adds what the score says; gives answers to each row."""
     rows = scored(inputs, check.dataset, model, positive=check.positive)
     try:
         found = score(check.metric_, None, rows).estimate(rows, Estimators.of(inputs))
     except Undefined as undefined:
         missing |= dict.fromkeys(OF_SCORES, str(undefined))
-        return
+        return rows.asked
     left = Headroom(found, check.ceiling)
     if left.value is None:
         missing |= dict.fromkeys(OF_SCORES, found.method)
-        return
+        return rows.asked
     estimates["headroom"] = left
     lower, upper = found.bound(inputs.confidence, "lower"), found.bound(inputs.confidence, "upper")
     if lower is None or upper is None:
@@ -89,6 +91,7 @@ def _score(
             references=(Reference(label=_ceiling(check), value=check.ceiling, axis="x"),),
         )
     )
+    return rows.asked
 
 
 def _ceiling(check: Saturation) -> str:

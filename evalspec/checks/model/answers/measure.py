@@ -86,8 +86,9 @@ def _both(chosen: CheckResult, written: CheckResult) -> CheckResult:
     known = {*estimates, *(f"{metric} vs {model}" for metric, model in comparisons)}
     missing = {name: why for name, why in {**chosen.missing, **written.missing}.items() if name not in known}
     return replace(
-        written, estimates=estimates, comparisons=comparisons, missing=missing, blocks=(*chosen.blocks, *written.blocks)
-    )
+        written, estimates=estimates, comparisons=comparisons, missing=missing,
+        blocks=(*chosen.blocks, *written.blocks), answers_each={**written.answers_each, **chosen.answers_each},
+    )  # fmt: skip
 
 
 def _of_texts(check: WrittenAnswers, inputs: Inputs, answers: Predictions) -> CheckResult:
@@ -135,7 +136,13 @@ def _of_texts(check: WrittenAnswers, inputs: Inputs, answers: Predictions) -> Ch
         conditions=conditions,
         notes=_notes(check, audit),
         weakens=_weakens(audit),
+        answers_each={} if every.asked == 1 else _each(ours, every.asked, audited=audit is not None),
     )
+
+
+def _each(ours: FaultyRows, asked: int, *, audited: bool) -> dict[str, int]:
+    """Answers to each row, of metrics that look at all of them."""
+    return {name: asked for name in (*ours.rows, LENGTH) if not (audited and name == REFUSAL)}
 
 
 def _audited(ours: FaultyRows, audit: RefusalAudit, answers: Predictions) -> Measured:

@@ -16,6 +16,7 @@ from evalspec.language.inputs import RowScores
 from evalspec.language.parts import CheckResult
 from evalspec.scoring import show
 from evalspec.scoring.catalogue.ranking import NAMES
+from evalspec.scoring.catalogue.samples import NAMES as OF_QUESTIONS
 from evalspec.scoring.dummies import WORDS
 from evalspec.scoring.family import PART_KINDS, QualityContext, ScoredMetrics, plain_parts
 from evalspec.scoring.ranking.family import at_random
@@ -73,7 +74,13 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
         notes=(*weakens, *notes),
         weakens=weakens,
         blind=_blind(seen),
+        answers_each={} if rows.asked == 1 else _each(rows),
     )
+
+
+def _each(rows: Scored) -> dict[str, int]:
+    """Answers to each row; what is made of all answers to a question counts questions."""
+    return {name: rows.asked for family in families(rows) for name in family.names if name not in OF_QUESTIONS}
 
 
 def wanted(check: Quality, rows: Scored) -> dict[str, tuple[str, ...] | None]:

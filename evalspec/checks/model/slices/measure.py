@@ -83,6 +83,7 @@ class _Sofar:
         missing: Metric, or ``metric(part)``: why there is no value.
         blocks: Blocks to show.
         notes: Sentences for the reader.
+        answers_each: Metric: answers to each row, where they are what is counted.
     """
 
     covered: NDArray[np.bool_]
@@ -91,6 +92,7 @@ class _Sofar:
     missing: dict[str, str] = field(default_factory=dict)
     blocks: list[AnyBlock] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    answers_each: dict[str, int] = field(default_factory=dict)
 
 
 def measure(check: Slices, inputs: Inputs) -> CheckResult:
@@ -124,7 +126,7 @@ def measure(check: Slices, inputs: Inputs) -> CheckResult:
     return CheckResult(
         estimates=sofar.estimates, comparisons=comparisons, missing=sofar.missing, blocks=sofar.blocks,
         counts=Counts(attempted=rows.questions, used=used, dropped=rows.questions - used), notes=sofar.notes,
-        conditions=_looked_at(check, inputs), blind=sofar.blind,
+        conditions=_looked_at(check, inputs), blind=sofar.blind, answers_each=sofar.answers_each,
     )  # fmt: skip
 
 
@@ -157,6 +159,8 @@ def _by(
             sofar.estimates |= one.estimates
             sofar.missing |= one.missing
             sofar.blocks += one.blocks
+    if rows.asked > 1:
+        sofar.answers_each = dict.fromkeys(sofar.estimates, rows.asked)
     for cell in cut.kept:
         sofar.covered[cell.rows] = True
     return _comparisons(check, inputs, rows, cut, tools, sofar.missing)

@@ -105,7 +105,7 @@ class AtBatch:
     @property
     def estimate(self) -> Estimate:
         """Throughput over the processes; at least this, where it was a server that our client could not keep busy."""
-        throughput = over_processes(self.rates)
+        throughput = over_processes(self.rates, least=0.0)
         return saturated_server.AtLeast(throughput) if saturated_server.is_bottleneck(self.samples) else throughput
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from evalspec.checks.data.contamination.recitation import recited_rows
 from evalspec.checks.data.contamination.row_order import row_order
 from evalspec.checks.data.contamination.spec import Contamination
 from evalspec.errors import NotRunError
-from evalspec.language.inputs import Predictions, SentTexts
+from evalspec.language.inputs import Predictions, SentTexts, Variant
 from evalspec.language.likelihoods import TokenLikelihoods, Windows
 from tests.fakes import FakeInputs, writer
 
@@ -208,6 +209,18 @@ def test_answers_too_short_to_go_on_are_no_evidence(tmp_path: Path) -> None:
     made.answering = answering(dict.fromkeys(range(9), "B"))  # type: ignore[assignment]
     with pytest.raises(NotRunError, match="have 8 words, so it could not have continued"):
         recited_rows(check(recite="candidate"), made)
+
+
+def test_a_model_that_chooses_is_judged_by_what_it_writes(tmp_path: Path) -> None:
+    """Its probabilities hold no words: it is asked to write beside, and one that only chooses can't recite."""
+    made = inputs(tmp_path, [long(row) for row in range(4)], replace(of_questions(), chooses=True))
+    made.answering = answering({0: " ".join(long(0).split()[15:])})  # type: ignore[assignment]
+    assert recited_rows(check(recite="candidate"), made).rows.tolist() == [True, False, False, False]
+    assert made.variants == [Variant(writes=True)]
+    made.sent["candidate"] = replace(of_questions(), chooses=True, writes=False)
+    with pytest.raises(NotRunError, match="chooses from options and writes no text; give it `generate:`"):
+        recited_rows(check(recite="candidate"), made)
+    assert len(made.variants) == 1
 
 
 def test_the_second_half_is_never_sent(tmp_path: Path) -> None:
