@@ -74,7 +74,7 @@ def test_letters_said_one_by_one(form: str) -> None:
     assert hidden.text(f"{ONE_BY_ONE[form]}; or {ONE_BY_ONE[form]}") == "[TOK]; or [TOK]"
 
 
-@pytest.mark.parametrize("", [TOKEN.encode().hex(), base64.b64encode(TOKEN.encode()).decode()])
+@pytest.mark.parametrize("again", [TOKEN.encode().hex(), base64.b64encode(TOKEN.encode()).decode()])
 def test_base64_of_what_was_encoded_before(again: str) -> None:
     left = Redaction({"TOK": BEARER}).text(base64.b64encode(f"token {again}".encode()).decode())
     assert "[TOK]" in left and len(left) < 24

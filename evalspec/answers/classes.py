@@ -157,7 +157,7 @@ def truth(table: pa.Table, label: str, classes: Sequence[str] | None) -> NDArray
         return class_indices(values, classes, f"the label column {label!r}")
     if values.dtype.kind not in "biuf":
         raise InputError(
-            f"the label column {label!r} holds text and the model predicts values",
+            f"the label column {label!r} holds text but the model predicts values",
             remedy="give the model `classes:` and outputs that are logits, probabilities or label",
         )
     values = values.astype(np.float64)

@@ -137,7 +137,8 @@ def check_literals(where: Where, columns: Mapping[str, str]) -> list[Problem]:
     for column, literal in _literals(where.term):
         family = column_family(columns[column]) if column in columns else None
         if family is not None and not _fits(literal, family):
-            message = f"column {column!r} holds {columns[column]}, and {_cut(repr(literal))} is not a {family}"
+            kind = family if family == "text" else f"a {family}"
+            message = f"column {column!r} holds {columns[column]}, and {_cut(repr(literal))} is not {kind}"
             problems.append(Problem(message, remedy=_instead(literal, family)))
     return problems
 

@@ -453,7 +453,7 @@ class _Run:
         if not self.options.resume:
             return before
         now = self.kept.resumption
-        return now if before is None else now.model_copy(update={"": {**before.again, **now.again}})
+        return now if before is None else now.model_copy(update={"again": {**before.again, **now.again}})
 
     def _record(self, where: Any) -> Record:
         order = {check.name: index for index, check in enumerate(self.spec.checks)}

@@ -294,7 +294,7 @@ class Subjects:
         job = WorkerJob(self.parts, model, self._children.threads)
         with self._children.start("evalspec.running.children.worker", job, f"worker-{model}-{dataset}") as child:
             child.ask({"do": "load"}, progress=self._observer.progress)
-            question = {"do": "predict", "dataset": dataset, "out": str(file), "": self.parts.rows is None}
+            question = {"do": "predict", "dataset": dataset, "out": str(file), "again": self.parts.rows is None}
             answer = child.ask(question, progress=self._observer.progress)
         told = {name: answer[name] for name in ("observed", "rows", "read")}
         return {**told, "digest": sha256_of(file)}

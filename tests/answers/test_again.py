@@ -72,7 +72,7 @@ def test_noise_of_the_arithmetic_is_no_other_answer() -> None:
     assert otherwise(first, ROWS, replace(second, probabilities=second.probabilities + 0.01)) == 0
 
 
-@pytest.mark.parametrize(("rows", ""), [(0, 0), (9, 0), (50, 5), (200, 20), (10_000, 64)])
+@pytest.mark.parametrize(("rows", "again"), [(0, 0), (9, 0), (50, 5), (200, 20), (10_000, 64)])
 def test_a_tenth_of_the_rows_are_asked_again(rows: int, again: int) -> None:
     chosen = rows_again(rows)
     assert len(chosen) == again

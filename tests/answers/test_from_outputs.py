@@ -63,7 +63,7 @@ def test_probabilities_of_half_precision_are_made_to_sum_to_one() -> None:
     ("kind", "array", "sentence"),
     [
         ("probabilities", [[0.2, 0.3, 0.5], [0.2, 0.3, 0.6]], r"sum to 1.1 in row 41 \(counted from 0\), not to 1"),
-        ("probabilities", [[0.2, 0.3, 0.5], [1.2, -0.2, 0.0]], r"not a probability in row 41 .*1.2 is not in 0..1"),
+        ("probabilities", [[0.2, 0.3, 0.5], [1.2, -0.2, 0.0]], r"not a probability in row 41 .*1.2 is not within 0..1"),
         ("probabilities", [[0.2, 0.3, 0.5], [np.nan, 0.5, 0.5]], r"NaN or infinite in row 41"),
         ("logits", [[0.2, 0.3, np.inf]], r"NaN or infinite in row 40"),
         ("logits", [[0.2, 0.3]], r"has 2 columns and there are 3 classes; make `classes` the label of each"),
@@ -75,7 +75,7 @@ def test_probabilities_of_half_precision_are_made_to_sum_to_one() -> None:
         ("label", ["a", "z"], r"'z' \(1 of 2 rows\) is in no class \(choices: a, b, c\)"),
         ("label", [["a", "b"]], r"has shape \(1, 2\), not one label per row"),
         ("text", [None], r"has no text in row 40"),
-        ("scores", [[1.0]], r"hold nothing that can be judged \(choices: logits, probabilities, label, value, text"),
+        ("scores", [[1.0]], r"can't be judged \(choices: logits, probabilities, label, value, text"),
     ],
 )
 def test_outputs_that_are_no_answers(kind: OutputName, array: Any, sentence: str) -> None:

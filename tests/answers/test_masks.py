@@ -101,7 +101,7 @@ def test_pixels_that_are_not_judged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "sentence"),
     [
-        ([[[0, 1], [2, 0]]], r"masks of 2 x 2 and the model gives 2 x 3 pixels \(height x width\); make them"),
+        ([[[0, 1], [2, 0]]], r"masks of 2 x 2 and the model gives 2 x 3 pixels \(height x width\); give them"),
         ([[0, 1, 2]], r"masks of 3 and the model gives 2 x 3"),
         ([[[0, 3, 0], [0, 0, 0]]], r"class index 3 in row 0 .* there are 3 classes"),
         ([[[0, 0.5, 0], [0, 0, 0]]], r"numbers that are not class indices"),

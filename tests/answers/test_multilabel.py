@@ -58,7 +58,7 @@ def test_labels_alone() -> None:
     ("kind", "array", "sentence"),
     [
         ("logits", [[0.1]], r"has 1 column and there are 3 classes"),
-        ("probabilities", [[0.1, 1.2, 0.3]], r"not a probability in row 40 .* 1.2 is not in 0..1"),
+        ("probabilities", [[0.1, 1.2, 0.3]], r"not a probability in row 40 .* 1.2 is not within 0..1"),
         ("probabilities", [[0.1, np.nan, 0.3]], r"NaN or infinite in row 40"),
         ("label", objects([["a"], ["z"]]), r"'z' \(1 of 2 rows\) is in no class \(choices: a, b, c\)"),
         ("label", objects([["a"], None]), r"the label output 'y' has no list in row 41"),
@@ -82,7 +82,7 @@ def test_the_truth_of_lists_of_labels() -> None:
     assert not true_members(table, "none", ABC).any()
     for column, sentence in (
         ("one", r"the label column 'one' holds string, not a list in each row"),
-        ("gap", r"the label column 'gap' has no list in row 1 \(counted from 0\); an empty list"),
+        ("gap", r"the label column 'gap' has no list in row 1 \(counted from 0\); write an empty list"),
         ("hole", r"1 of 2 labels are missing"),
         ("other", r"'z' \(1 of 1 row\) is in no class"),
         ("tag", r"the dataset has no column 'tag' .*did you mean 'tags'"),

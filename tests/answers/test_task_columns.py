@@ -193,7 +193,7 @@ def test_functions_give_lists(trusted: Access, monkeypatch: pytest.MonkeyPatch) 
     got = run("tag", classes=CLASSES, multilabel=True)
     assert got.members is not None
     assert got.members.tolist() == [[False] * 3, [True, False, False], [True, False, True]]
-    with pytest.raises(InputError, match=r"not one label per row; if a row may have several labels, say multilabel"):
+    with pytest.raises(InputError, match=r"not one label per row; if a row may have several labels, set multilabel"):
         run("tag", classes=CLASSES)
 
 

@@ -315,7 +315,7 @@ def _resumed(folder: Path, kept: set[str]) -> list[str]:
     if process.returncode != 0:
         return [*wrong, said]
     record = json.loads((folder / "run" / "record.json").read_text())
-    resumption = record.get("resumption") or {"kept": [], "": {}}
+    resumption = record.get("resumption") or {"kept": [], "again": {}}
     lost = kept - set(resumption["kept"])
     wrong += [f"measured again: {sorted(lost)}, {resumption['again']}"] if lost else []
     try:

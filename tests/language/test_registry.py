@@ -99,8 +99,8 @@ def test_two_strangers_with_one_name_are_refused(tmp_path: Path, monkeypatch: py
     ("module", "attribute", "why"),
     [
         ("no_such_module_here", "Check", "ModuleNotFoundError: No module named 'no_such_module_here'"),
-        ("tests.loading.doubles", "FileModel", "FileModel is no Check"),
-        ("tests.loading.doubles", "Nothing", "Nothing is no Check"),
+        ("tests.loading.doubles", "FileModel", "FileModel is not a Check"),
+        ("tests.loading.doubles", "Nothing", "Nothing is not a Check"),
         ("tests.loading.doubles", None, "it must define one public Check, and holds 3"),
         ("tests.loading.doubles", "Score", "its field 'check' must be Literal['odd']"),
     ],

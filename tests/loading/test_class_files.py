@@ -143,8 +143,8 @@ def test_a_file_of_answers_that_is_not_there_is_said_once(folder: Path) -> None:
 def test_a_file_of_answers_with_another_delimiter_is_said_once(folder: Path) -> None:
     Path("said.csv").write_text("id;said\n" + "".join(f"{row};cat\n" for row in range(60)))
     assert refused(SPEC) == [
-        "s.yaml:5:42: models.old.files.test: 'said.csv' has one column, called 'id;said'; write it with commas between "
-        'its cells, where ";" between them'
+        "s.yaml:5:42: models.old.files.test: 'said.csv' has one column, called 'id;said'; separate its cells with "
+        'commas; now it has ";" between them'
     ]
 
 

@@ -132,7 +132,7 @@ def test_answers_of_a_fixed_length_are_timed_and_nothing_is_claimed_of_them(tmp_
     timed = {"check": "latency", "dataset": "text", "require": ["ttft_p50 <= 900 ms"]}
     assert spec(tmp_path, timed, CAPACITY).models["candidate"].exact_tokens == 128
     judged = {"check": "quality", "dataset": "text", "require": ["exact_match >= 50 %"]}
-    with pytest.raises(SpecError, match="always have exactly 128 tokens, whatever they say; say `max_tokens`"):
+    with pytest.raises(SpecError, match="always have exactly 128 tokens whatever they say; set `max_tokens`"):
         spec(tmp_path, judged, CAPACITY)
     natural = {"candidate": CAPACITY["candidate"] | {"generate": {"max_tokens": 128}}}
     assert spec(tmp_path, judged, natural).models["candidate"].exact_tokens is None

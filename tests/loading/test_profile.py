@@ -203,7 +203,7 @@ BAD = {
     ),
     "{check: load, with: {arrivals.kind: gama}, why: w}": "'gama' is not one of the choices of arrivals.kind",
     "{check: latency, require: [latency_p50 <= 9 ms], why: w}": (
-        "team.yaml:8:22: mandatory[1].require: a profile can't set a threshold; write it in the spec"
+        "team.yaml:8:22: mandatory[1].require: a profile can't set a threshold; write the threshold in the spec"
     ),
     "{check: latency, states: rollback, why: w}": "this one has `check:` and `states:`",
     "{why: w}": "an item has one of `check:`, `any_of:` and `states:`, and this one has none of them",
@@ -211,7 +211,7 @@ BAD = {
         "`metrics:`, `with:`, `soft:` and `number:` belong to a check; remove them from an item with"
     ),
     "{check: quality, why: w}": "team.yaml:8:5: mandatory[1]: two items are named 'quality'; give each a `name:`",
-    "{check: latency}": "`why` is missing: why it must be there, in one sentence; add `why:`",
+    "{check: latency}": "`why` is missing: why the item is required, in one sentence; add `why:`",
 }
 
 

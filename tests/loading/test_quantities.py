@@ -128,7 +128,7 @@ def test_a_trace_that_can_not_be_looked_at_yet_is_looked_at_before_the_run(
     # How many rows `where` leaves is not known from a header.
     spec = read(folder, TRACED, where=', where: "x < 10"')
     assert spec.seen == {}
-    assert "the rows of calls that load goes by: they are read when the run starts" in spec.unverified
+    assert "the rows of calls that load depends on: they are read when the run starts" in spec.unverified
     planned = plan(spec)
     assert "  system: load on calls, test, 800 timed queries and the queries of the trace, which is read" in "\n".join(
         explain(planned, None)

@@ -105,7 +105,7 @@ def test_inputs_and_outputs_are_called_what_the_file_calls_them(tmp_path: Path) 
     text, left = profile_template("tiny", tmp_path, OWN)
     assert left.endswith(": test.parquet, train.parquet, traffic.parquet.")
     assert (
-        '    inputs: {"pixel values": features}\n    outputs: {probabilities: class_probability} # what it gives'
+        '    inputs: {"pixel values": features}\n    outputs: {probabilities: class_probability} # kind of output'
         in text
     )
     assert "    inputs: {x: features}\n    outputs: {logits: scores}\n    classes: [no, yes]\n" in text
@@ -182,7 +182,7 @@ def test_a_column_that_names_nothing_is_left_out(files: Path, tmp_path: Path) ->
 def test_an_empty_folder_gets_names_to_replace(tmp_path: Path) -> None:
     text, left = profile_template("tiny", tmp_path / "nowhere", OWN)
     assert f"# {left}\n" in text
-    assert "# Still to be added: model.onnx, baseline.onnx, test.parquet, train.parquet" in text
+    assert "# Still to be added, or renamed in the spec: model.onnx, baseline.onnx, test.parquet, train.parquet" in text
     assert "Found here" not in text
     assert "path: model.onnx\n    precision: fp32\n    inputs: {input: features}" in text
 

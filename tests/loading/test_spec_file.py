@@ -74,7 +74,7 @@ def test_waivers_claims_and_policy_are_read(read: Load) -> None:
     assert [waiver.of for waiver in spec.waivers] == ["score/accuracy(dark)", "subject"]
     assert [claim.value for claim in spec.claims] == ["1200 qps", "0.97"]
     assert [claim.excludes for claim in spec.claims] == [("transfer",), ()]
-    (line,) = [line for line in spec.unverified if "claimed" in line]
+    (line,) = [line for line in spec.unverified if "claims" in line]
     assert line == "claims of throughput: no check of this spec measures them"
 
 
@@ -124,8 +124,8 @@ def test_the_label_s_unit_is_that_of_the_check_s_dataset(read: Load, refused: Re
 def test_a_data_check_has_no_model_to_compare_with(refused: Refused) -> None:
     (said,) = refused(SPEC.replace("duplicates == 0", "duplicates <= baseline"))
     assert said == (
-        "s.yaml:26:15: data[0].require[0]: overlap checks data only, so there is nothing of 'baseline' to compare "
-        "with; write duplicates <= followed by a number"
+        "s.yaml:26:15: data[0].require[0]: overlap checks data only, so it can't be compared with 'baseline'; "
+        "write duplicates <= followed by a number"
     )
 
 
@@ -260,4 +260,6 @@ def test_no_document_breaks_the_loader(data: st.DataObject, folder: Path) -> Non
 
 def test_the_text_of_a_spec_reads_back(read: Load) -> None:
     spec = read(overrides=["seed=5"])
-    assert read_text(spec.text, "").value == read_text(SPEC.replace("name: demo", "name: demo\nseed: 5"), "s").value
+    assert (
+        read_text(spec.text, "again").value == read_text(SPEC.replace("name: demo", "name: demo\nseed: 5"), "s").value
+    )

@@ -137,7 +137,7 @@ def test_a_verdict_with_a_waiver_is_told_whole() -> None:
 
 
 def test_a_benchmark_has_one_score() -> None:
-    twice = (check(a_test()), check(a_test("", "accuracy", value=0.5), id=""))
+    twice = (check(a_test()), check(a_test("again", "accuracy", value=0.5), id="again"))
     text = text_of(a_run(*twice))
     assert [one["value"] for one in yaml.safe_load(text)] == [0.97]
     assert "again/accuracy: owner/animals has one score, and that is quality/accuracy." in text

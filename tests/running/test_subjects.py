@@ -98,16 +98,16 @@ def test_run_until_green_is_seen_also_under_another_name(tmp_path: Path) -> None
     assert record_of(tmp_path, "predictions")["earlier_runs"] == 0
     spec.write_text(spec.read_text().replace("name: predictions", "name: again"))
     done = evalspec("run", spec, cwd=tmp_path)
-    assert record_of(tmp_path, "")["earlier_runs"] == 1
+    assert record_of(tmp_path, "again")["earlier_runs"] == 1
     assert "decided 1 time before" in done.stdout
-    assert record_of(tmp_path, "")["asked_otherwise"] == []
+    assert record_of(tmp_path, "again")["asked_otherwise"] == []
     spec.write_text(spec.read_text().replace("accuracy >= 90 %", "accuracy >= 85 %"))
     done = evalspec("run", spec, cwd=tmp_path)
     assert "decided 2 times before on this test set, on this subject" in done.stdout
-    (one,) = record_of(tmp_path, "")["asked_otherwise"]
+    (one,) = record_of(tmp_path, "again")["asked_otherwise"]
     notice = f"loosened: quality/accuracy is `accuracy >= 85 %`, was `accuracy >= 90 %` in run {one['run']}"
     assert f"  ! {notice}\n" in done.stdout
-    folder = tmp_path / "reports" / "" / "latest"
+    folder = tmp_path / "reports" / "again" / "latest"
     assert "Loosened: quality/accuracy is `accuracy >= 85 %`" in (folder / "summary.md").read_text()
     assert "Loosened: quality/accuracy is <code>accuracy &gt;= 85 %</code>" in (folder / "report.html").read_text()
 

@@ -89,7 +89,7 @@ def test_every_query_is_timed_and_none_breaks() -> None:
     [
         (
             {"context": 100_000},
-            "a `context` of 100,000 tokens is more than the 256 that 'shout-q8_0.gguf' was trained with; say",
+            "a `context` of 100,000 tokens is more than the 256 that 'shout-q8_0.gguf' was trained with; set",
         ),
         ({"path": "make_chat.py"}, "'make_chat.py' ends in .py, which kind 'gguf' can't read"),
         ({"path": "none.gguf"}, "there is no file or folder 'none.gguf'"),
@@ -107,7 +107,7 @@ def test_a_file_that_is_none_or_broken_is_said(tmp_path: Path) -> None:
         model_of(path="a.gguf").load(Access(tmp_path))
     whole = (CHAT / "shout-q8_0.gguf").read_bytes()
     (tmp_path / "a.gguf").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"llama\.cpp can't load 'a\.gguf'; look whether the file is whole"):
+    with pytest.raises(InputError, match=r"llama\.cpp can't load 'a\.gguf'; check that the file is complete"):
         model_of(path="a.gguf").load(Access(tmp_path))
 
 

@@ -63,7 +63,7 @@ def seen(handle: Callable[[Request], Answer]) -> tuple[Callable[[Request], Answe
         ({"verify": False}, "Extra inputs are not permitted"),
         ({"url": "127.0.0.1:8080"}, "not a usable address"),
         ({"url": "http://user:secret@127.0.0.1"}, "user or a password"),
-        ({"url": "http://127.0.0.1:notaport"}, "no URL"),
+        ({"url": "http://127.0.0.1:notaport"}, "not a URL"),
         ({"url": "http://127.0.0.1/a b"}, "space"),
         ({"model_name": None}, "needs `model_name:`"),
         ({"model_name": "a/b"}, "not a segment of a path"),
@@ -90,7 +90,7 @@ def test_a_wrong_field_is_refused(fields: dict[str, Any], words: str) -> None:
         ({"request": {"x": "x"}}, "no place for an input"),
         ({"request": {"x": "{x}", "y": "{y}"}}, "has a place for 'y'"),
         ({"inputs": {"x": "x", "z": "z"}}, "no place for the input 'z'"),
-        ({"response": {"value": "a[b"}}, "no path"),
+        ({"response": {"value": "a[b"}}, "not a path"),
         ({"response": {"value": ""}}, "empty"),
         ({"response": {"sum": "sum"}}, "the spec does not say what the answer is"),
         ({"binary": True}, "belongs to `protocol: oip`"),
@@ -106,7 +106,7 @@ def test_a_template_that_does_not_fit_is_refused(fields: dict[str, Any], words: 
 def test_another_machine_needs_to_be_allowed(tmp_path: Path) -> None:
     model = Http.model_validate(OIP | {"url": "http://models.example.com:8080"})
     for asked in (lambda access: model.files(access), lambda access: model.load(access)):
-        with pytest.raises(InputError, match=r"another machine; pass --allow-host models\.example\.com"):
+        with pytest.raises(InputError, match=r"a different machine; pass --allow-host models\.example\.com"):
             asked(Access(tmp_path))
     assert model.files(Access(tmp_path, hosts=frozenset({"models.example.com"}))) == ()
     assert model.elsewhere
@@ -120,7 +120,7 @@ def test_loopback_needs_no_leave(url: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1.example.com", "localhost.example.com", "0.0.0.0", "10.0.0.1"])
 def test_what_looks_like_loopback_does(host: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="another machine"):
+    with pytest.raises(InputError, match="a different machine"):
         Http.model_validate(OIP | {"url": f"http://{host}:1"}).files(Access(tmp_path))
 
 
@@ -196,7 +196,7 @@ def test_what_the_server_says_of_itself_stands_in_the_record(access: Access) -> 
 def test_inputs_are_held_against_the_metadata(access: Access) -> None:
     with serving() as server:
         one = served(OIP | {"url": server.url}, access)
-        with pytest.raises(InputError, match=r"takes shape \[rows, 4\] and got \[rows, 3\]"):
+        with pytest.raises(InputError, match=r"takes shape \[rows, 4\] but got \[rows, 3\]"):
             one.predict_all(pa.table({"x": pa.array(list(X[:, :3]))}))
         close(one)
 
@@ -334,7 +334,7 @@ def test_one_row_a_request(access: Access) -> None:
         rows = one.rows(TABLE)
         assert isinstance(rows, Remote)
         several = rows.answers(rows.serve(rows.take(np.arange(6))))
-        with pytest.raises(NotRunError, match="takes 1 row a request"):
+        with pytest.raises(NotRunError, match="takes 1 row per request"):
             rows.drive(Schedule("open_loop", 1), np.array([0]), np.array([[0, 1]]), Nothing(), 0)
         close(one)
     assert len(asked) == 70 + 6

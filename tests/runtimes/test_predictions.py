@@ -126,7 +126,7 @@ def test_keys_that_do_not_fit(tmp_path: Path, access: Access, rows: pa.Table, sa
         served(access).predict_all(pa.concat_tables([rows, rows.slice(0, 1)]))
     twice = pa.concat_tables([rows, rows.slice(5, 1), rows.slice(1, 1), rows.slice(5, 1)])
     with pytest.raises(
-        InputError, match=r"'row-5' stands in rows 6 and 11 and 1 more of the dataset 'test'; 1 more key stands more"
+        InputError, match=r"'row-5' occurs in rows 6 and 11 and 1 more of the dataset 'test'; 1 more key occurs more"
     ):
         served(access).predict_all(twice)
     with pytest.raises(

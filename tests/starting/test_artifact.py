@@ -52,7 +52,7 @@ def test_a_name_that_its_kind_does_not_read_is_said(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"\x89HDF\r\n", "is an HDF5 file, as Keras writes; export it to ONNX"),
-        (b"PAR1", "is a parquet file; the model comes first"),
+        (b"PAR1", "is a parquet file; give the model first"),
         (b"a,b\n1,2\n", "is not a model in a known format; evalspec reads ONNX"),
     ],
 )

@@ -36,7 +36,7 @@ def tell(folder: Path) -> None:
     now = environment.capture
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for name, side in (("first", 8), ("", 8), ("other", 28)):
+        for name, side in (("first", 8), ("again", 8), ("other", 28)):
             if name == "other":
                 patch.setattr(environment, "capture", lambda where: _upgraded(now(where)))
             done = pictures(folder, side).run(output=None)
@@ -63,11 +63,11 @@ def verdict(run: Path) -> dict[str, Any]:
 @pytest.mark.proof
 def test_f14_tried_until_it_was_green(runs: dict[str, Path]) -> None:
     """What was tried before stands beside READY, and takes the confidence from it; of a first run nothing is told."""
-    tried, first = verdict(runs[""]), verdict(runs["first"])
+    tried, first = verdict(runs["again"]), verdict(runs["first"])
     assert tried["word"] == first["word"] == "READY"
     (line,) = [line for line in tried["weakened"] if "before on this test set" in line]
     assert "1 time" in line and "10 %" in line
-    assert line[1:] in (runs[""] / "report.html").read_text()
+    assert line[1:] in (runs["again"] / "report.html").read_text()
     assert not [line for line in first["weakened"] if "before on this test set" in line]
 
 
@@ -77,7 +77,7 @@ def test_f44_pictures_of_another_size_are_not_compared(runs: dict[str, Path]) ->
     refused = command("compare", str(runs["first"]), str(runs["other"]))
     assert refused.exit_code == 2
     assert "not comparable   f44_latency/latency_p50" in refused.output and "dataset: test" in refused.output
-    same = command("compare", str(runs["first"]), str(runs[""]))
+    same = command("compare", str(runs["first"]), str(runs["again"]))
     assert same.exit_code == 0
     assert "no change shown  f44_latency/latency_p50" in same.output and "not comparable" not in same.output
 
@@ -88,5 +88,5 @@ def test_f45_what_else_changed_is_listed(runs: dict[str, Path]) -> None:
     assert "package numpy: " in other and "then 99.0" in other
     assert "dataset test: " in other and "stages: model, then scale, model" in other
     assert re.search(r"model candidate preprocess: absent, then scale \([0-9a-f]{8}\)", other)
-    same = command("compare", str(runs["first"]), str(runs[""])).output
+    same = command("compare", str(runs["first"]), str(runs["again"])).output
     assert not any(what in same for what in ("package ", "dataset test: ", "preprocess"))

@@ -425,9 +425,9 @@ def test_a_fact_that_is_too_much_names_the_first_of_what_was_counted() -> None:
 def test_rows_that_were_held_against_themselves_weaken_the_verdict() -> None:
     rows = [
         DatasetRecord(name=name, kind="parquet", digest=digest, rows=9)
-        for name, digest in (("test", "a1"), ("", "a1"), ("field", "b2"))
+        for name, digest in (("test", "a1"), ("again", "a1"), ("field", "b2"))
     ]
-    check = a_check(a_test()).model_copy(update={"datasets": ("test", "", "field")})
+    check = a_check(a_test()).model_copy(update={"datasets": ("test", "again", "field")})
     assert decide(a_record(check, datasets=tuple(rows))).weakened == (
         "quality compares test and again, which have the same rows",
     )

@@ -147,7 +147,7 @@ class _Worker:
 
         with self._code_runs():
             answers = served.predict_all(table)
-            if question.get(""):
+            if question.get("again"):
                 answers = replace(answers, details={**answers.details, **served.again(table, answers)})
             if "table" not in question and "rows" not in question:
                 answers = with_others(answers, self.model, ask)

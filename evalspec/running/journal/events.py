@@ -67,7 +67,7 @@ class JournalEvents:
         self.last = {one.id: one for one in checks}
         """Last event of each check, by check."""
         self.servers = {one.model: one for one in _read(events, "server", Witnessed)}
-        self.again = {str(one["id"]): str(one.get("why")) for one in events if one["event"] == "" and "id" in one}
+        self.again = {str(one["id"]): str(one.get("why")) for one in events if one["event"] == "again" and "id" in one}
         """Reasons why checks were measured again before, by check."""
 
 

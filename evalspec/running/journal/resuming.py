@@ -84,7 +84,7 @@ class KeptChecks:
     def _measured_again(self, name: str, why: str) -> None:
         self._again[name] = why
         self._observer.step(f"{name} is measured again: {why}")
-        self._journal.write("", id=name, why=why)
+        self._journal.write("again", id=name, why=why)
 
     @property
     def resumption(self) -> Resumption:

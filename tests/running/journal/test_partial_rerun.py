@@ -71,7 +71,7 @@ def evalspec(folder: Path, *arguments: str | Path, **popen: Any) -> subprocess.C
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a spec and a run of it that has ended."""
-    folder = tmp_path_factory.mktemp("")
+    folder = tmp_path_factory.mktemp("again")
     x = np.random.default_rng(0).normal(size=300)
     pq.write_table(pa.table({"x": x, "y": np.where(x > 0, "b", "a")}), folder / "test.parquet")
     (folder / "behaviour.py").write_text(MODEL)
@@ -181,7 +181,7 @@ def test_other_data_are_refused_and_leave_no_run_behind(folder: Path) -> None:
         assert done.returncode == 2, done.stdout + done.stderr
         assert "dataset test has changed since the run in" in done.stderr
     assert list((folder / "reports").rglob("record.json")) == []
-    assert list((folder / "reports" / "").iterdir()) == []
+    assert list((folder / "reports" / "again").iterdir()) == []
     assert list((folder / "second").iterdir()) == []
 
 
@@ -246,7 +246,7 @@ def test_it_can_be_interrupted_and_gone_on_with(folder: Path) -> None:
     assert running.returncode == 130, out + err
     done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False, cwd=folder, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    (run,) = (path for path in (folder / "reports" / "").glob("2*"))
+    (run,) = (path for path in (folder / "reports" / "again").glob("2*"))
     assert len(checks(run)["memory"]["attempts"]) == 1
     assert checks(run)["quality"] == checks(folder / "first")["quality"]
     assert [one.run for one in read_record(run).continues] == ["first"]

@@ -260,7 +260,7 @@ def test_a_journal_with_lines_of_another_kind_keeps_what_can_be_read(tmp_path: P
     spec = write(tmp_path, PREDICTIONS)
     _, out = interrupted(spec)
     lines = (out / "journal.jsonl").read_text().splitlines()
-    bad = ['{"event": "check"}', '{"event": "predictions"}', '{"event": ""}', '{"event": "server"}']
+    bad = ['{"event": "check"}', '{"event": "predictions"}', '{"event": "again"}', '{"event": "server"}']
     bad += [json.dumps(json.loads(line) | {"key": [1]}) for line in lines if '"key"' in line]
     without = [json.dumps({k: v for k, v in json.loads(line).items() if k != "basis"}) for line in lines]
     (out / "journal.jsonl").write_text("\n".join([*without, *bad, '{"event": "che']))
@@ -292,7 +292,7 @@ def test_f2_going_on_measures_again_what_the_machine_voided_on_the_same_answers_
     (tmp_path / "first" / "journal.jsonl").write_text("\n".join(kept) + "\n")
     write_record(stopped, tmp_path / "first", Journal(tmp_path / "first" / "journal.jsonl"))
     shutil.copytree(tmp_path / "first", tmp_path / "old")
-    again, _ = go(spec, tmp_path / "", remeasure=tmp_path / "first")
+    again, _ = go(spec, tmp_path / "again", remeasure=tmp_path / "first")
     assert again.verdict is not None and again.verdict.word == "READY"
     # A record from before contents were recorded is like no other.
     models = tuple(one.model_copy(update={"content_digest": None, "contents": ()}) for one in stopped.models)

@@ -69,7 +69,9 @@ def test_texts_of_the_declared_filter(rows: pa.Table) -> None:
     assert strict == {"q1": "4", "q2": "7", "q3": "7", "q4": "[invalid]", "q5": "6", "q6": "7"}
     loose = said("samples_sums_say.jsonl", rows, filter="last-number", **log)
     assert loose == {"q1": "4", "q2": "7", "q3": "7", "q4": "3", "q5": "6", "q6": "8"}
-    with pytest.raises(InputError, match=r"answers of 2 filters, .* not said \(choices: strict, last-number\)"):
+    with pytest.raises(
+        InputError, match=r"answers of 2 filters, .* which of them counts \(choices: strict, last-number\)"
+    ):
         said("samples_sums_say.jsonl", rows, **log)
     with pytest.raises(InputError, match=r"no answers of the filter 'none' \(choices: strict, last-number\)"):
         said("samples_sums_say.jsonl", rows, filter="none", **log)
@@ -118,7 +120,7 @@ def test_rows_that_are_joined_wrongly(tmp_path: Path, rows: pa.Table) -> None:
     with pytest.raises(InputError, match="lack 2 of 6 keys"):
         answers(shorter, rows, label="gold", key="row", format="lm_eval", outputs=OPTIONS)
     twice = write(tmp_path / "twice.jsonl", lines("samples_sums_choose.jsonl") * 2)
-    with pytest.raises(InputError, match="stands in rows 1 and 7"):
+    with pytest.raises(InputError, match="occurs in rows 1 and 7"):
         answers(twice, rows, label="gold", key="row", format="lm_eval", outputs=OPTIONS)
     with pytest.raises(InputError, match=r"a sample has no field 'doc.key' \(choices: id, question"):
         said("samples_sums_say.jsonl", rows, key_from="doc.key", **log)
@@ -178,7 +180,7 @@ def test_a_scorer_is_declared_where_there_are_several(rows: pa.Table) -> None:
     assert said("choose.eval", letters, label="letter", **log)["q3"] == "A"
     by_row = said("choose.eval", letters, label="letter", key="row", key_from="metadata.row", **log)
     assert by_row["q3"] == "A"
-    with pytest.raises(InputError, match=r"2 scorers, .* not said \(choices: match, includes\)"):
+    with pytest.raises(InputError, match=r"2 scorers, .* read `answer` \(choices: match, includes\)"):
         said("say.eval", rows, **log)
     assert said("say.eval", rows, scorer="match", **log)["q5"] == ""
     with pytest.raises(InputError, match=r"no scorer 'model_graded' \(choices: match, includes\)"):
@@ -225,7 +227,7 @@ def _everywhere(name: str, value: Any) -> Callable[[dict[str, Any]], dict[str, A
         (_everywhere("filtered_resps", [["0.0", "False"]] * 4), "the same log-likelihood for every option"),
         (_everywhere("filtered_resps", [["-inf", "False"]] * 4), "no finite log-likelihood"),
         (_everywhere("filtered_resps", [["-1.5", "False"]] * 2), "3 options and 2 log-likelihoods"),
-        (_everywhere("filtered_resps", [["many", "False"]] * 4), "no log-likelihood: could not convert"),
+        (_everywhere("filtered_resps", [["many", "False"]] * 4), "not a log-likelihood: could not convert"),
         (_everywhere("filtered_resps", []), "a sample without responses"),
         (_everywhere("filtered_resps", ["-12.5"]), "neither generates a text nor chooses an"),
         (_everywhere("arguments", {}), "a sample without the texts"),

@@ -250,7 +250,7 @@ def test_a_closed_model_can_not_be_looked_into(tmp_path: Path, access: Access) -
     save_small_net(tmp_path / "net.onnx")
     loaded = Onnx(path="net.onnx").load(access, threads=1)
     loaded.reopen = None
-    with pytest.raises(NotRunError, match="opened again"):
+    with pytest.raises(NotRunError, match="can't be reopened"):
         loaded.inspect({"x": np.ones((1, 3, 8, 8), np.float32)})
 
 

@@ -317,7 +317,7 @@ def test_a_croissant_file_gives_types_and_digests(tmp_path: Path) -> None:
         stream.write(b"x")
     other = run(table, tmp_path, **fields)
     assert fact(other, "schema_violations") == 2 and {column for column, _ in rules(other)} == {"file"}
-    for content, words in (("{", "no JSON"), ("[1]", "neither recordSet nor distribution")):
+    for content, words in (("{", "not JSON"), ("[1]", "neither recordSet nor distribution")):
         (tmp_path / "card.json").write_text(content)
         with pytest.raises(InputError, match=words):
             run(table, tmp_path, croissant="card.json")
