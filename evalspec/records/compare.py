@@ -275,8 +275,9 @@ def _words(found: Change, test: Test) -> str:
 
 def signed(value: float) -> str:
     """A change of three significant digits with its sign; none that is not zero becomes zero."""
-    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
-    number = format_number(abs(round(value, digits)))
+    # A change of numbers that are nearly as large as floats go has no digits.
+    digits = 2 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+    number = format_number(abs(round(value, digits)) if math.isfinite(value) else abs(value))
     return f"{'+' if value >= 0 else MINUS}{number}"
 
 

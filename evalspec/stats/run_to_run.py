@@ -30,7 +30,7 @@ class Bounded:
         from scipy.special import ndtri, stdtrit
 
         bound = self.lower if down else self.upper
-        if bound is None or self.confidence <= 0.5 or (log and (bound <= 0.0 or self.value <= 0.0)):
+        if bound is None or not 0.5 < self.confidence < 1.0 or (log and (bound <= 0.0 or self.value <= 0.0)):
             return None
         apart = abs(math.log(bound / self.value)) if log else abs(bound - self.value)
         if self.degrees is None:

@@ -142,7 +142,7 @@ def class_errors(
 
 
 def _suspicion(evidence: Evidence, dataset: str, model: str, one: ClassErrors) -> Suspicion | None:
-    """What is said of it; None: a requirement is about this class."""
+    """Sentence and suggestion; None: a requirement is about this class."""
     answers = evidence.predictions(dataset, model)
     assert answers.classes is not None
     name, other = answers.classes[one.place], answers.classes[one.other]
