@@ -165,9 +165,9 @@ def _readable(table: pa.Table) -> pa.Table:
     """
     import pyarrow as pa
 
-    for index, field in enumerate(table.schema):
-        if pa.types.is_fixed_size_list(field.type) and table.column(index).null_count:
-            plain = pa.field(field.name, pa.list_(field.type.value_type))
+    for index, column in enumerate(table.schema):
+        if pa.types.is_fixed_size_list(column.type) and table.column(index).null_count:
+            plain = pa.field(column.name, pa.list_(column.type.value_type))
             table = table.set_column(index, plain, table.column(index).cast(plain.type))
     return table
 
