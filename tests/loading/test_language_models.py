@@ -139,8 +139,8 @@ def test_answers_of_a_fixed_length_are_timed_and_nothing_is_claimed_of_them(tmp_
 
 
 CHAT = {
-    "kind": "http", "protocol": "openai", "url": "http://127.0.0.1:9/v1", "model_name": "m", "prompt": {"user": "{body}"},
-    "generate": {"max_tokens": 8},
+    "kind": "http", "protocol": "openai", "url": "http://127.0.0.1:9/v1", "model_name": "m",
+    "prompt": {"user": "{body}"}, "generate": {"max_tokens": 8},
 }  # fmt: skip
 
 
