@@ -39,7 +39,8 @@ def pattern_problem(pattern: str, groups: int | None) -> Problem | None:
     try:
         compiled, parsed = re.compile(pattern), _parsed(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        return Problem(f"{pattern!r} is not a regular expression: {error}")
+        remedy = "fix it; to match a special character itself, put a \\ before it"
+        return Problem(f"{pattern!r} is not a regular expression: {error}", remedy=remedy)
     refused = next(_refused(parsed, repeated=False), None)
     if refused is not None:
         return Problem(

@@ -25,6 +25,8 @@ _PATTERN_REMEDIES = {
 
 LISTS = {"list_type", "tuple_type"}
 """What pydantic calls the problem that a list is wanted."""
+_MAPPINGS = frozenset({"model_type", "model_attributes_type"})
+"""What pydantic calls a value that stands where keys should."""
 _BOUNDS = {
     "greater_than_equal": ("ge", "at least"),
     "greater_than": ("gt", "more than"),
@@ -82,6 +84,9 @@ class Problems:
                 self.add(steps, _unknown_key(part, steps[len(path) :]), key=True)
             elif first["type"] == "missing":
                 self.add(steps, _missing_key(part, steps[len(path) :]))
+            elif first["type"] in _MAPPINGS:
+                keys = tuple(fields_at(part, [str(step) for step in steps[len(path) :]]))
+                self.add(steps, Problem(f"{_shown(first['input'])} should be a mapping", choices=keys))
             else:
                 self.add(steps, self._out_of_bounds(part, path, steps, first) or _invalid(found))
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import ssl
 
 OWN_HEADERS = ("content-length", "transfer-encoding", "connection", "host", "expect", "accept-encoding", "content-type")
+SECRET_HEADERS = ("authorization", "proxy-authorization", "api-key", "x-api-key", "cookie")
+"""Headers whose text nobody may read, so that it stands in no spec."""
 
 HeaderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", max_length=200)]
 HeaderText = Annotated[str, StringConstraints(pattern=r"^[\x20-\x7e]*$")]
@@ -136,9 +138,16 @@ class Http(PromptedModel):
     @field_validator("headers")
     @classmethod
     def _are_free(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        for name in value:
+        for name, held in value.items():
             if name.lower() in OWN_HEADERS:
                 raise custom_error(Problem(f"the header {name!r} is set by evalspec", remedy="leave it out"))
+            if name.lower() in SECRET_HEADERS and isinstance(held, str):
+                raise custom_error(
+                    Problem(
+                        f"the header {name!r} is a secret in plain text, which would be kept with every run",
+                        remedy="write {env: NAME}, and run with --env NAME",
+                    )
+                )
         return value
 
     @field_validator("response")
@@ -220,7 +229,7 @@ class Http(PromptedModel):
             self.trusted(access)
         self.template_digest(access)
         if self.tokenizer is not None:
-            access.path(self.tokenizer)
+            _tokenizer_file(self.tokenizer, access)
             if find_spec("tokenizers") is None:
                 remedy = "pip install 'evalspec-gate[openai]'"
                 raise InputError("`tokenizer:` needs the package tokenizers", remedy=remedy)
@@ -407,3 +416,18 @@ def _json_problem(model: Http) -> Problem | None:
 PROBLEMS: Mapping[Protocol, Callable[[Http], Problem | None]] = {
     "oip": _oip_problem, "json": _json_problem, "openai": _openai_problem,
 }  # fmt: skip
+
+
+def _tokenizer_file(tokenizer: str, access: Access) -> None:
+    """Check that it is there.
+
+    Raises:
+        InputError: It is not, or lies elsewhere.
+    """
+    try:
+        access.path(tokenizer)
+    except InputError as error:
+        problem = error.problem
+        raise InputError(
+            f"`tokenizer:` {problem.message}", remedy=problem.remedy or "name its tokenizer.json"
+        ) from error

@@ -136,3 +136,31 @@ def test_answers_of_a_fixed_length_are_timed_and_nothing_is_claimed_of_them(tmp_
         spec(tmp_path, judged, CAPACITY)
     natural = {"candidate": CAPACITY["candidate"] | {"generate": {"max_tokens": 128}}}
     assert spec(tmp_path, judged, natural).models["candidate"].exact_tokens is None
+
+
+CHAT = {
+    "kind": "http", "protocol": "openai", "url": "http://127.0.0.1:9/v1", "model_name": "m",
+    "prompt": {"user": "{body}"}, "generate": {"max_tokens": 8},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"prompt": "{body}"}, "'{body}' should be a mapping (choices: system, user, shots, prefill)"),
+        ({"tokenizer": "nowhere.json"}, "`tokenizer:` there is no file or folder 'nowhere.json'"),
+        ({"headers": {"Authorization": "Bearer sk-1"}}, "a secret in plain text, which would be kept with every run"),
+        ({"headers": {"X-Api-Key": "sk-1"}}, "write {env: NAME}, and run with --env NAME"),
+        ({"answer": {"pattern": "(A|B", "as": "letter"}}, "a sign that stands for itself has a \\ before it"),
+        ({"generate": {"max_tokens": 8}, "headers": {"X-Team": "chat"}}, ""),
+        ({"headers": {"Authorization": {"env": "KEY"}}}, ""),
+    ],
+)
+def test_what_people_write_at_first_is_told_with_what_to_do(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    check = {"check": "quality", "dataset": "text", "require": ["exact_match >= 50 %"]}
+    models = {"candidate": CHAT | fields}
+    if said:
+        found = problems(tmp_path, check, models=models)
+        assert said in found and found.count("\n") == 0
+    else:
+        spec(tmp_path, check, models)

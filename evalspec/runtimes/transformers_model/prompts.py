@@ -88,7 +88,8 @@ def row_values(inputs: Mapping[str, NDArray[Any]]) -> list[dict[str, str]]:
     for name, array in inputs.items():
         if array.size != len(array):
             raise InputError(
-                f"the input {name!r} has {array.size // len(array):,} values per row, and a prompt takes one"
+                f"the input {name!r} has {array.size // len(array):,} values per row, and a prompt takes one",
+                remedy="feed it a column of single texts; a column of lists of options belongs in `options:`",
             )
         columns[name] = array.reshape(-1).tolist()
         for index, value in enumerate(columns[name]):

@@ -83,7 +83,8 @@ class Latency(Check):
     it by 3/m); where processes differ, a bound from the levels of the processes must show the same (the logarithms of
     their own percentiles, taken as normal, move the slow queries, those of their medians the others: a tolerance
     bound, by generalized p-values), and t over their shares: to pass as they are and as lognormal ones, to fail over
-    their logarithms. Fewer than 10 separate slow episodes give no bound, so a percentile needs 10/(1 - p) queries at
+    their logarithms. No bound lies more than ten times beyond what was seen: then there is none. Fewer than 10
+    separate slow episodes give no bound, so a percentile needs 10/(1 - p) queries at
     least (p99: 1,000); twice that are planned. Where queries can't be counted so, a low percentile can still be held
     by whole processes (Markov's inequality on the share over in each): five that stay far within a median's threshold
     show it.
