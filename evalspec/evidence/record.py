@@ -261,5 +261,5 @@ class Record(Frozen):
 
     @property
     def from_mapping(self) -> bool:
-        """Whether a program handed the spec over, so that there is no file of it but the one in the run's folder."""
+        """True if a program passed the spec, so that its only file is the one in the run's folder."""
         return PurePosixPath(self.spec_file).name == MAPPING

@@ -82,7 +82,7 @@ def top_of(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> 
 
 
 def _beside(verdict: Verdict, rows: Sequence[RequirementRow], reason: str) -> str:
-    """What stands beside the word: of its headline, what the sentence below does not count."""
+    """Text beside the word: what of its headline the sentence below does not count."""
     if reason != verdict.reason:
         waived = sum(1 for row in rows if row.decision.waived)
         return f"{waived:,} waived" if waived else ""

@@ -159,8 +159,7 @@ system:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("", ""), "baseline is the record of a run, but latency_p50 is measured now; name the model itself is "
-            "measured anew"),
+        (("", ""), "baseline is the record of a run, but latency_p50 is measured "),
         (("    dataset: test\n    require: [latency_p50 <= 1.2x baseline]",
           "    model: baseline\n    dataset: test\n    require: [latency_p50 <= 5 ms]"),
          "baseline is the record of a run, which can't be timed"),
