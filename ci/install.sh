@@ -3,7 +3,7 @@
 set -euo pipefail
 : "${EXTRAS:=all}" "${VERSION:=}"
 if ! [[ "$EXTRAS" =~ ^[a-z0-9,\ ]*$ ]]; then
-  echo "extras: '$EXTRAS' is no list of names such as onnx,sklearn" >&2
+  echo "extras: '$EXTRAS' is not a list of names such as onnx,sklearn" >&2
   exit 2
 fi
 extras=${EXTRAS// /}

@@ -151,7 +151,7 @@ CHAT = {
         ({"tokenizer": "nowhere.json"}, "`tokenizer:` there is no file or folder 'nowhere.json'"),
         ({"headers": {"Authorization": "Bearer sk-1"}}, "a secret in plain text, which would be kept with every run"),
         ({"headers": {"X-Api-Key": "sk-1"}}, "write {env: NAME}, and run with --env NAME"),
-        ({"answer": {"pattern": "(A|B", "as": "letter"}}, "a sign that stands for itself has a \\ before it"),
+        ({"answer": {"pattern": "(A|B", "as": "letter"}}, "to match a special character itself, put a \\ before it"),
         ({"generate": {"max_tokens": 8}, "headers": {"X-Team": "chat"}}, ""),
         ({"headers": {"Authorization": {"env": "KEY"}}}, ""),
     ],

@@ -281,7 +281,9 @@ def test_whatever_the_load(clock: FakeClock, load: dict[str, Any]) -> None:
     lag = generator_lag_ns(
         intended, sent, end, max_batch=load["max_batch"], queue_delay_ns=int(load["queue_delay_s"] * 1e9)
     )
-    assert len(lag) == len(servable.served) and (lag >= 0).all() and (lag <= CLOSE_NS).all()
+    # The clock is read for each query that is given up on the way.
+    close_ns = CLOSE_NS + 200 * int((~handed).sum())
+    assert len(lag) == len(servable.served) and (lag >= 0).all() and (lag <= close_ns).all()
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -377,7 +379,7 @@ def test_streams_in_lockstep(tmp_path: Path, clock: FakeClock) -> None:
     assert latency_ms(samples) == pytest.approx([4, 4, 25, 19, 13, 7, 4, 4], abs=0.01)
     assert rows_of_queries(samples.items, 4, 20, 3).tolist() == servable.served
     np.testing.assert_array_equal(samples.answers, servable.served)
-    with pytest.raises(InputError, match="without an interval"):
+    with pytest.raises(InputError, match="need an interval"):
         lockstep(servable, Schedule(kind="multi_stream", queries=6), sink, Rotation(20, 4, 3))
 
 

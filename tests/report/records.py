@@ -381,7 +381,7 @@ def crowded() -> Record:
     )  # fmt: skip
     reason = "load/latency_p99: inadmissible (and 2 more)"
     verdict = decide("UNDECIDED", reason, cases, headline="UNDECIDED (4 inconclusive)")
-    limits = ("load cannot show: Traffic that is not like this.", "load: cannot show: is no limit")
+    limits = ("load cannot show: Traffic that is not like this.", "load: cannot show: is not a limit")
     return record(verdict, (check("latency", cases), load, check("quality", cases)), not_tested=limits)
 
 

@@ -77,7 +77,7 @@ def test_replay_tells_an_audit_and_another_way_of_measuring_by_what_they_say_of_
     for samples, fields, message in (
         ([plain], {"repeats": 2}, "no item was sent twice"),
         ([audit], {}, "a different number of repeats here from 1"),
-        ([told("open_loop", 1)], {}, "hold open_loop here, where single_stream"),
+        ([told("open_loop", 1)], {}, "have open_loop here, where single_stream"),
     ):
         with pytest.raises(NotRunError, match=message):
             asked(samples, **fields)

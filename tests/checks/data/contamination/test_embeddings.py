@@ -68,7 +68,7 @@ def test_embeddings_that_all_point_one_way_have_a_chance_level_of_one(tmp_path: 
     assert made.levels()[0].rows.all()
     assert made.chance == 1.0
     assert made.notes == (
-        "100 % of the rows of test have a neighbour inside test: where these are not copies, "
+        "100 % of the rows of test have a neighbour inside test: if these are not copies, "
         "raise `embedding_similarity:` (here 0.95).",
     )
 

@@ -337,7 +337,7 @@ def test_where_whole_numbers_make_no_classes_no_count_of_groups_passes(tmp_path:
 
 
 def test_columns_whose_values_are_no_groups_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds double, not groups; define the ranges"):
+    with pytest.raises(InputError, match="holds double, not groups; name the ranges"):
         run(tmp_path, ROWS, by=["lux"])
     with pytest.raises(InputError, match="300 distinct values, more than 200"):
         run(tmp_path, {"who": np.arange(300)}, None, by=["who"])

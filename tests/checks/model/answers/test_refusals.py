@@ -49,7 +49,7 @@ def rate(result: CheckResult) -> Estimate:
 def test_without_anybodys_word_the_rate_is_the_patterns_and_says_so(tmp_path: Path) -> None:
     result = asked(tmp_path, {"pattern": PATTERN}, "refusal_rate <= 3 %")
     assert rate(result).value == 0.75
-    assert any("no answer was audited: the share is the judge's, and its error" in note for note in result.notes)
+    assert any("no sample of the answers was audited" in note for note in result.notes)
 
 
 def test_patterns_of_a_file(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def test_calibration_data_are_named() -> None:
     assert uncalibrated("int8", {"method": "dynamic"}, "test") is None
     asked = check("ece_increase <= 0.05", method="quantization")
     names = SpecNames(("candidate",), ("test",), (), quantization={"candidate": {"method": "static"}})
-    assert "calibrated on" in str(asked.check_names(names))
+    assert "was calibrated" in str(asked.check_names(names))
     assert check("worst_slice_drop <= 5 pp", by=["dark"]).check_names(SpecNames((), (), ("dark",))) is None
 
 

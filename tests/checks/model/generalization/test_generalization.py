@@ -205,5 +205,5 @@ def test_requirements_that_mean_nothing() -> None:
     assert check("ood_gap <= 5 pp").check_requirement(check("ood_gap <= 5 pp").require[0], {}) is None
     with pytest.raises(ValidationError, match="both inside and outside"):
         check(outside=["test"])
-    with pytest.raises(ValidationError, match="stands twice"):
+    with pytest.raises(ValidationError, match="is listed twice"):
         check(outside=["field", "field"])

@@ -171,7 +171,9 @@ def test_a_copy_that_changes_nothing_shows_nothing(tmp_path: Path) -> None:
     alone = check(*sentences, corruptions=["contrast"])
     result = alone.run(inputs)
     assert [outcome(result, one) for one in alone.requirements] == ["MISSING"] * 6
-    assert result.missing["corruption_accuracy(contrast 1)"].startswith("contrast 1 changes none of the 300 rows; take")
+    assert result.missing["corruption_accuracy(contrast 1)"].startswith(
+        "contrast 1 changes none of the 300 rows; remove"
+    )
     beside = check(*sentences, corruptions=["contrast", "gaussian_noise"], severities=[1])
     result = beside.run(inputs)
     assert [outcome(result, one) for one in beside.requirements] == ["MISSING"] * 6
@@ -228,7 +230,7 @@ def test_a_model_that_refuses_a_copy(tmp_path: Path) -> None:
     ("fields", "sentence"),
     [
         ({"corruptions": []}, "at least 1"),
-        ({"corruptions": ["blur", "blur"]}, "blur is listed twice in `by`"),
+        ({"corruptions": ["blur", "blur"]}, "blur is listed twice in `corruptions`"),
         ({"corruptions": ["fog"]}, "gaussian_noise"),
         ({"severities": [0]}, "greater than or equal to 1"),
         ({"range": [16, 0]}, "is not a range"),

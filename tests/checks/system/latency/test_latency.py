@@ -100,7 +100,7 @@ def test_a_mean_does_not_see_what_the_percentile_does(tmp_path: Path) -> None:
 
 def test_no_bound_of_jitter_is_below_zero(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
-    processes = iter([0.01, 0.01, 0.01, 0.01, 2.0])
+    processes = iter([0.2, 0.2, 0.2, 0.2, 2.0])
 
     def one_restless(n: int, _: np.random.Generator) -> NDArray[np.float64]:
         return 2.0 + next(processes) * rng.random(n)
