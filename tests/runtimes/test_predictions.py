@@ -130,7 +130,7 @@ def test_keys_that_do_not_fit(tmp_path: Path, access: Access, rows: pa.Table, sa
     ):
         served(access).predict_all(twice)
     with pytest.raises(
-        InputError, match=r"have 4 keys that are not in the dataset 'test'.*another version of the dataset"
+        InputError, match=r"have 4 keys that are not in the dataset 'test'.*a different version of the dataset"
     ):
         served(access).predict_all(rows.slice(0, 6))
     missing = said.drop_columns(["key"]).append_column("key", pa.array([None, *[f"row-{i}" for i in range(1, 10)]]))

@@ -180,12 +180,12 @@ def test_equal_models_do_not_diverge(models: Path) -> None:
 
 
 def test_other_tokens_are_no_pair(models: Path) -> None:
-    with pytest.raises(NotRunError, match="other tokens"):
+    with pytest.raises(NotRunError, match="different tokens"):
         ask(load(models, "fp32"), TEXTS, Windows(64, 64), load(models, "other_tokens"))
 
 
 def test_a_context_that_the_model_does_not_have_is_refused(models: Path) -> None:
-    with pytest.raises(InputError, match="sees 256"):
+    with pytest.raises(InputError, match="takes at most 256"):
         ask(load(models, "fp32"), TEXTS, Windows(257, 257))
 
 

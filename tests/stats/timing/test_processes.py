@@ -94,7 +94,7 @@ def test_a_pair_without_time_has_no_ratio() -> None:
 
 
 def test_unequal_pairs_are_refused() -> None:
-    with pytest.raises(ValueError, match="no pairs"):
+    with pytest.raises(ValueError, match="not pairs"):
         paired_log_ratio([1.0, 2.0], [1.0])
 
 
