@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from evalspec.language.inputs import Samples, Telemetry
+from evalspec.language.timings import Samples, Telemetry
 from evalspec.screens.data import copies
 from evalspec.screens.model.class_errors import class_errors
 from evalspec.screens.system.memory_growth import Readings, p_of_trend, resident

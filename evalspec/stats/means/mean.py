@@ -399,7 +399,7 @@ def _why_none(estimate: Mean) -> str | None:
     units, n = len(estimate.numerator), estimate.n
     if units < SMALLEST_N:
         what = "rows" if units == n else "clusters"
-        return f"a mean has one from {SMALLEST_N} {what} on, here are {units}"
+        return f"a mean has one with at least {SMALLEST_N} {what}, and there are {units}"
     if float(np.ptp(estimate.residuals)) <= 1e-12 * (1.0 + abs(estimate.value)):
         return "all values are equal"
     if _carried(estimate.residuals):
