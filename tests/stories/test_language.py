@@ -111,7 +111,7 @@ ROUNDED = Story(
 LONG_ONES = Story(
     "L20: three documents with many tokens",
     red={"l20_likelihood/perplexity vs baseline": "INCONCLUSIVE"},
-    says={"l20_likelihood/perplexity vs baseline": ("from 200 rows on, here are 3",)},
+    says={"l20_likelihood/perplexity vs baseline": ("with at least 200 rows, and there are 3",)},
 )
 STORIES = (TWICE, ROUNDED, LONG_ONES)
 

@@ -100,7 +100,7 @@ class OfBoxes:
 def _why_no_bound(rows: Scored, class_scores: Scores, classes: NDArray[np.int64]) -> str | None:
     units = rows.n if rows.clusters is None else len(np.unique(rows.clusters))
     if units < GROUPS:
-        return f"no bound: the jackknife has one from {GROUPS} pictures or clusters on, here are {units}"
+        return f"no bound: the jackknife has one with at least {GROUPS} pictures or clusters, and there are {units}"
     rare = int(classes[np.argmin(class_scores.pictures[classes])])
     if class_scores.pictures[rare] < FEWEST_OF_A_CLASS:
         held = int(class_scores.pictures[rare])

@@ -126,9 +126,9 @@ def rectified_mean(
     if m == n:
         alone = "every row has a human label"
     elif units < FEWEST_LABELS:
-        alone = f"the judge helps from {FEWEST_LABELS} {what} on, here are {units}"
+        alone = f"the judge helps with at least {FEWEST_LABELS} {what}, and there are {units}"
     elif apart < FEWEST_DISAGREEMENTS:
-        alone = f"the judge helps from {FEWEST_DISAGREEMENTS} disagreements with people on, here are {apart}"
+        alone = f"the judge helps with at least {FEWEST_DISAGREEMENTS} disagreements with people, and there are {apart}"
     elif carrying(powered.residuals) < FEWEST_CARRYING:
         alone = "few rows carry the variance of the corrected mean"
     return Correction(humans if alone else powered, humans, value, weight, rectifier, apart, alone)

@@ -302,7 +302,7 @@ def paired_statistic(
 def _why_no_bound(plan: ResamplingPlan, n: int, smallest_class: int | None) -> str | None:
     units = n if plan.codes is None else plan.groups
     if units < SMALLEST_N:
-        return f"no bound: BCa has one from {SMALLEST_N} rows or clusters on, here are {units}"
+        return f"no bound: BCa has one with at least {SMALLEST_N} rows or clusters, and there are {units}"
     if smallest_class is not None and smallest_class < FEWEST_OF_A_CLASS:
         return f"no bound: a class has {smallest_class} rows, BCa needs {FEWEST_OF_A_CLASS}"
     return None

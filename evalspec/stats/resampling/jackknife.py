@@ -97,7 +97,7 @@ def jackknife(
     units, count = (everyone, n) if clusters is None else _units(clusters)
     if count < GROUPS:
         return ValueOnly(
-            whole, n, f"no bound: the jackknife has one from {GROUPS} rows or clusters on, here are {count}"
+            whole, n, f"no bound: the jackknife has one with at least {GROUPS} rows or clusters, and there are {count}"
         )
     group = (rng.permutation(count) % GROUPS)[units]
     without = np.array([_finite(score(np.flatnonzero(group != one))) for one in range(GROUPS)])

@@ -68,7 +68,7 @@ def test_a_threshold_far_away_is_cleared_or_not() -> None:
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        (np.arange(199.0), "from 200 rows on, here are 199"),
+        (np.arange(199.0), "with at least 200 rows, and there are 199"),
         (np.full(300, 0.25), "all values are equal"),
         (np.r_[np.zeros(995), np.ones(5)], "from about 1,9"),
     ],

@@ -89,7 +89,7 @@ def test_three_documents_are_three_however_long_they_are() -> None:
     tokens = np.array([200_000.0, 180_000.0, 220_000.0])
     found = perplexity(2.5 * tokens, tokens)
     assert found.n == 3 and found.bound(0.95, "upper") is None and found.p_value(13.0, "upper") is None
-    assert "from 200 rows on, here are 3" in found.method
+    assert "with at least 200 rows, and there are 3" in found.method
 
 
 def test_documents_of_a_cluster_are_one() -> None:

@@ -111,7 +111,7 @@ def test_it_says_how_many_labels_would_decide() -> None:
 @pytest.mark.parametrize(
     ("n", "m", "judge", "why"),
     [
-        (2000, 199, "biased", "from 200 human labels on, here are 199"),
+        (2000, 199, "biased", "with at least 200 human labels, and there are 199"),
         (2000, 0, "biased", "there are no human labels"),
         (300, 300, "biased", "every row has a human label"),
     ],
@@ -129,7 +129,7 @@ def test_a_judge_who_agrees_with_people_says_nothing_of_how_often_it_errs() -> N
     labelled = np.random.default_rng(6).permutation(2000)[:200]
     found = rectified_mean(judged, labelled, human[labelled])
     assert 0 < found.disagreements < 20
-    assert f"20 disagreements with people on, here are {found.disagreements}" in found.alone
+    assert f"20 disagreements with people, and there are {found.disagreements}" in found.alone
 
 
 def test_ties_have_bounds_too() -> None:

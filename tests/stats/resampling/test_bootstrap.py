@@ -91,7 +91,7 @@ def test_no_bound_and_no_p_value_beyond_the_last_replicate() -> None:
     ("values", "why"),
     [
         (np.ones(100), "all resamples give the same value"),
-        (np.arange(49.0), "from 50 rows or clusters on, here are 49"),
+        (np.arange(49.0), "with at least 50 rows or clusters, and there are 49"),
         (np.r_[np.zeros(99), 1.0], "few rows carry the variance"),
     ],
 )
