@@ -30,9 +30,9 @@ def plural(count: int, noun: str, nouns: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
-def in_percent(share: float) -> str:
-    """``95 %``, ``99.9 %``."""
-    return f"{100.0 * share:.4g} %"
+def in_percent(share: float, decimals: int | None = None) -> str:
+    """``95 %``, ``99.9 %``: four digits, or so many decimals."""
+    return f"{100.0 * share:.4g} %" if decimals is None else f"{100.0 * share:.{decimals}f} %"
 
 
 def verb(count: int, one: str, many: str) -> str:

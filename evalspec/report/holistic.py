@@ -170,6 +170,8 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[ConsistencyRow]) -
             f"{and_list(silent)}: nothing was required, so what the other dimensions assume about it is unchecked."
         )
     differing = [agreement.what for agreement in agreements if agreement.state not in ("same", "alone")]
+    unlike = [agreement.what for agreement in agreements if agreement.state == "differs"]
+    unseen = [what for what in differing if what not in unlike]
     if system == model == data == "PASS" and not differing:
         found.append(
             "System, model and data meet their requirements, and all of them were measured on the same subject."
@@ -179,8 +181,9 @@ def _meanings(status: Mapping[str, str], agreements: Sequence[ConsistencyRow]) -
             f"System, model and data each meet their requirements, but not with the same {and_list(differing)} "
             "everywhere: see below."
         )
-    elif differing:
-        found.append(f"Not shown to be the same everywhere: {and_list(differing)}. See below.")
+    else:
+        found += [f"Not the same in all checks: {and_list(unlike)}. See below."] if unlike else []
+        found += [f"Not shown to be the same in all checks: {and_list(unseen)}. See below."] if unseen else []
     return tuple(found)
 
 

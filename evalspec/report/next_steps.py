@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from evalspec.evidence.digits import decimals_for
 from evalspec.evidence.names import asked_of
 from evalspec.evidence.profile import PROFILE
 from evalspec.evidence.record import Record
@@ -29,6 +30,7 @@ MOST_LISTED = 4
 LENGTH = 420
 TOO_CLOSE = 20
 """Beyond so many times the present n, more data is not the answer."""
+AGAIN = "Run it again"
 RUN = "RUN"
 """Stands for the folder of the run where that is not known: a page is made from its record alone."""
 
@@ -62,7 +64,7 @@ class Step:
     @property
     def line(self) -> str:
         """All of it on one line, with backticks around code."""
-        why = f" “{self.why}”" if self.why else ""
+        why = f" Why: “{self.why}”" if self.why else ""
         owner = f" (owner {self.owner})" if self.owner else ""
         return f"{'Warning: ' if self.warns else ''}{self.title}. {self.text}{why}{owner}"
 
@@ -163,7 +165,7 @@ class _Maker:
             title=title,
             # What comes of it is never what is cut.
             text=f"{shorten(said, LENGTH - len(after))} {after}".strip(),
-            why=next(iter(whys), ""),
+            why="" if title == AGAIN else next(iter(whys), ""),
             owner=owners.pop() if len(owners) == 1 else "",
             targets=tuple((anchors[check], check) for check in dict.fromkeys(row.check for row in group)),
             requirements=tuple(row.name for row in group),
@@ -180,7 +182,7 @@ class _Maker:
         if status == "INCONCLUSIVE" and not first.decision.reason:
             return self._undecided(group)
         if status == "NOT_RUN" and self._record.interrupted and first.check in self._unreached:
-            return "Run it again", self._rerun()
+            return AGAIN, self._rerun()
         names = self._names(group)
         reason = _sentence(first.decision.reason or first.said)
         if any(row.test is not None and row.test.by_surroundings for row in group):
@@ -221,7 +223,9 @@ class _Maker:
     def _undecided(self, group: Sequence[RequirementRow]) -> tuple[str, str]:
         first, names = group[0], self._names(group)
         more = _more(first)
-        said = " ".join(_sentence(f"{self._number(row)}{self._more_words(row)}") for row in group[:MOST_NAMED])
+        said = " ".join(
+            _sentence(f"{self._number(row)}{_bound_words(row)}{self._more_words(row)}") for row in group[:MOST_NAMED]
+        )
         title = {"data": f"Measure more for {names}", "close": f"Decide on {names}"}.get(more, f"Settle {names}")
         return title, said
 
@@ -239,7 +243,7 @@ class _Maker:
         words = f"; {needed} would decide it, {there}"
         check = self._checks.get(row.check)
         settable = check is not None and check.declares is not None and test.to_decide in check.declares.effort
-        return f"{words}: set `{test.to_decide}: {test.n_to_decide}`" if settable else words
+        return f"{words}: set `{test.to_decide}: {test.n_to_decide}` in {row.check}" if settable else words
 
     def _number(self, row: RequirementRow) -> str:
         """A requirement in a few words: ``accuracy: 93 %, needed at least 95 %``."""
@@ -305,7 +309,8 @@ class _Maker:
         if missed is None:
             return f"{words}."
         side = "at least" if missed.op in (">", ">=") else "at most"
-        return f"{words}, and {side} {quantity(missed.threshold, missed.unit)} is required."
+        limit = quantity(missed.threshold, missed.unit)
+        return f"{words}, and {side} {limit} is required: removing them will not be enough."
 
     def _rerun(self) -> str:
         """Sentence on a run that stopped before checks were reached, and the command that goes on."""
@@ -387,6 +392,17 @@ def _recalibrated(remedy: Recalibrate, group: Sequence[RequirementRow], file: st
         enough = "which would pass" if passes else f"over the limit of {limit}: it takes more rows to confirm it"
         words += f"; its upper bound is {quantity(upper, test.unit, decimals)}, {enough}"
     return f"{words} ({file})." if file else f"{words}."
+
+
+def _bound_words(row: RequirementRow) -> str:
+    """The bound that has to meet the limit and does not yet, or that there is none."""
+    test = row.test
+    if test is None or test.value is None or test.exact or test.op == "==":
+        return ""
+    side, bound = ("upper", test.upper) if test.op in ("<=", "<") else ("lower", test.lower)
+    if bound is None:
+        return f", but there is no {side} bound yet"
+    return f", but the {side} bound is {quantity(bound, test.unit, decimals_for(test))}"
 
 
 def _more(row: RequirementRow) -> str:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from evalspec.evidence.notes import limit_line
 from evalspec.evidence.record import Record
-from evalspec.evidence.verdict import Verdict
+from evalspec.evidence.verdict import Status, Verdict
 from evalspec.evidence.visible import visible
+from evalspec.evidence.words import plural
 from evalspec.report.aside import asides
 from evalspec.report.checks import limits, sections
 from evalspec.report.holistic import together
@@ -86,9 +87,9 @@ def render(record: Record, verdict: Verdict) -> str:
             said_once={note for group in groups for note, _ in group.once},
             row_count=len(rows),
             statuses=[
-                (badge(status), count)
+                (badge(status), _counted(status, rows))
                 for status in WORST_FIRST
-                if (count := sum(row.decision.status == status for row in rows))
+                if any(row.decision.status == status for row in rows)
             ],
             asides=asides(record, rows),
             profile=profile_view(record, parts),
@@ -104,6 +105,13 @@ def render(record: Record, verdict: Verdict) -> str:
             confidence=f"{100 * record.policy.confidence:g} %",
         )
     )
+
+
+def _counted(status: Status, rows: Sequence[RequirementRow]) -> str:
+    """Requirements with a status, those that only warn apart: ``3``, ``3 + 1 warning``."""
+    warn = sum(row.decision.status == status and not (row.blocking or row.decision.waived) for row in rows)
+    block = sum(row.decision.status == status for row in rows) - warn
+    return " + ".join([str(block)] * bool(block or not warn) + [plural(warn, "warning")] * bool(warn))
 
 
 def plain_page(template: str, **values: object) -> str:

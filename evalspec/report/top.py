@@ -158,7 +158,11 @@ def _about(record: Record) -> tuple[tuple[str, str], ...]:
     changed = " and changes" if facts.get("git_changed") else ""
     entries = (
         ("Model", "" if model is None else _model(model)),
-        ("Digest", short_digest(record.subject) + (" (declared)" if model is not None and model.digest_stated else "")),
+        (
+            "Digest",
+            short_digest(record.subject)
+            + (" (declared, not verified)" if model is not None and model.digest_stated else ""),
+        ),
         ("Commit", f"{commit}{changed}" if commit else ""),
         ("Run", when(record.started)),
         ("Took", took(record)),
@@ -168,11 +172,13 @@ def _about(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def _model(model: ModelRecord) -> str:
-    """File or folder of a model, or its name in the spec; and how it ran."""
-    name = PurePosixPath(model.path).name + ("/" if model.files > 1 else "") if model.path else model.name
-    ways = (model.precision_observed or model.precision, model.device_observed or model.device)
-    how = ", ".join(way for way in ways if way)
-    return f"{name} ({how})" if how else name
+    """File or folder of a model, or its name in the spec; and how it ran, as far as that was seen."""
+    if not model.path:
+        return f"{model.name} (the spec names no file)"
+    name = PurePosixPath(model.path).name + ("/" if model.files > 1 else "")
+    precision = f" in {model.precision_observed}" if model.precision_observed else ""
+    device = f" on {model.device_observed}" if model.device_observed else ""
+    return f"{name}, run{precision}{device}" if precision or device else name
 
 
 def subject_model(record: Record) -> ModelRecord | None:

@@ -90,10 +90,15 @@ def test_every_status_has_something_to_do() -> None:
 )
 def test_undecided(needed: int | None, title: str, text: str) -> None:
     step = one("INCONCLUSIVE", n_to_decide=needed)
-    assert (step.title, step.text) == (title, f"Accuracy: 0.93, needed at least 0.95{text}")
+    said = "Accuracy: 0.93, needed at least 0.95, but there is no lower bound yet"
+    assert (step.title, step.text) == (title, f"{said}{text}")
+    step = one("INCONCLUSIVE", n_to_decide=needed, lower=0.91)
+    assert step.text.startswith("Accuracy: 0.93, needed at least 0.95, but the lower bound is 0.91")
 
 
-@pytest.mark.parametrize(("effort", "end"), [(("processes",), ": set `processes: 38`."), (("queries",), ".")])
+@pytest.mark.parametrize(
+    ("effort", "end"), [(("processes",), ": set `processes: 38` in quality."), (("queries",), ".")]
+)
 def test_undecided_by_processes_names_the_field_that_the_check_has(effort: tuple[str, ...], end: str) -> None:
     cases = (case("INCONCLUSIVE", n=3671, n_to_decide=38, to_decide="processes", to_decide_now=5),)
     (step,) = steps(run(cases, declares=Declaration(effort=effort))).steps
@@ -203,7 +208,12 @@ def test_what_comes_of_it_is_never_cut() -> None:
 @pytest.mark.parametrize(
     ("required", "threshold", "words"),
     [
-        (True, 0.72, "On the rows that are left accuracy is 69.8 %, and at least 72 % is required."),
+        (
+            True,
+            0.72,
+            "On the rows that are left accuracy is 69.8 %, and at least 72 % is required: removing them will not be "
+            "enough.",
+        ),
         (True, 0.6, "On the rows that are left accuracy is 69.8 %."),
         (False, 0.0, "On the rows that are left accuracy is 0.698."),
     ],

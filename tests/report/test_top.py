@@ -21,7 +21,7 @@ def test_it_names_the_file_of_the_model_its_digest_the_commit_and_the_time() -> 
     record = records.ready()
     record = record.model_copy(update={"environment": record.environment.model_copy(update={"facts": facts})})
     about = dict(top(record).about)
-    assert about["Model"] == "int8.onnx (int8, cpu)"
+    assert about["Model"] == "int8.onnx, run in int8 on cpu"
     assert about["Digest"] == "5f1c0a9d3b7e"
     assert about["Commit"] == "65d0a2d and changes"
     assert about["Run"] == "20 November 2026, 09:14 UTC"

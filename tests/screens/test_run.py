@@ -83,7 +83,7 @@ def test_it_blocks_where_the_policy_says_so(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "block", 2.54)
     assert record.verdict is not None
     assert (record.verdict.word, record.verdict.exit_code) == ("NOT READY", 1)
-    assert record.verdict.reason.startswith("screens/columns(x4): x4 is ")
+    assert record.verdict.reason.startswith("screens/columns(x4): the median of x4 is ")
     assert "screens/columns(x4)" in (folder / "junit.xml").read_text()
     assert verify(folder).differs == ()
     assert record.screens is not None

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from evalspec.errors import InputError
 from evalspec.evidence.screens import Suspicion
+from evalspec.evidence.words import in_percent
 from evalspec.screens.evidence import Look
 from evalspec.screens.pairs import alike, independent
 from evalspec.stats.drift.distances import matched_counts
@@ -273,8 +274,8 @@ def _moved(one: ColumnPair, counts: CategoryCounts | None, reference: str, curre
         both = both[:, both.sum(axis=0) > 0]
         p_value = float(chi2_contingency(both, correction=False)[1]) if both.shape[1] > 1 else 1.0
         sentence = (
-            f"{one.name} has other shares of its categories in {current} than in {reference}: "
-            f"a distance of {distance:.2f} of 1"
+            f"the categories of {one.name} have different shares in {current} and {reference}: "
+            f"{in_percent(distance, 0)} of the rows would have to change category"
         )
         return ColumnChange(sentence, require, p_value)
     x, y = (np.asarray(side.values, np.float64) for side in (one.reference, one.current))
@@ -284,8 +285,8 @@ def _moved(one: ColumnPair, counts: CategoryCounts | None, reference: str, curre
     weight = len(x) * len(y) / (len(x) + len(y))
     p_value = min(1.0, float(np.e * np.exp(-2.0 * weight * distance**2)))
     sentence = (
-        f"{one.name} is {np.median(y):.3g} in the middle of {current} and {np.median(x):.3g} in that of "
-        f"{reference}, a distance of {distance:.2f} of 1{_rescaled(x, y)}"
+        f"the median of {one.name} is {np.median(y):.3g} in {current} and {np.median(x):.3g} in {reference} "
+        f"(Kolmogorov-Smirnov distance {distance:.2f}){_rescaled(x, y)}"
     )
     return ColumnChange(sentence, require, p_value)
 

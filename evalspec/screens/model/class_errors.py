@@ -150,17 +150,20 @@ def _suspicion(evidence: Evidence, dataset: str, model: str, one: ClassErrors) -
         return None
     if one.side == "label":
         what = (
-            f"{one.errors:,} of {one.rows:,} rows of {dataset} that are labelled {name!r} otherwise, most as {other!r}"
+            f"{one.errors:,} of the {one.rows:,} rows of {dataset} labelled {name!r} with another class, mostly "
+            f"{other!r}"
         )
         why = f"the labels may be wrong, or {model} may have lost {name!r}"
         metric = "recall"
     else:
-        what = f"{one.rows:,} rows of {dataset} as {name!r}, of which {one.errors:,} have other labels, most {other!r}"
+        what = (
+            f"{one.rows:,} rows of {dataset} with {name!r}, of which {one.errors:,} are labelled differently, mostly "
+            f"{other!r}"
+        )
         why = f"the labels may be wrong, or {model} may take others for {name!r}"
         metric = "precision"
-    sentence = (
-        f"{model} answers {what}; its probabilities lead to expect {max(0.0, one.expected):,.0f} such rows: {why}"
-    )
+    expected = max(0.0, one.expected)
+    sentence = f"{model} answers {what}; by its own probabilities about {expected:,.0f} were to be expected: {why}"
     # Half way to what is expected.
     least = 1.0 - (one.errors + one.expected) / 2 / one.rows
     require = f"{metric}({name}) >= {100 * least:.0f} %"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.evidence.words import in_percent
 from evalspec.screens.answers import fields_of, judged_models, right
 from evalspec.screens.evidence import Look
 from evalspec.screens.groups import decided, row_groups
@@ -74,8 +75,8 @@ def _of_answers(evidence: Evidence, dataset: str, model: str) -> Iterator[Suspic
         require = f"worst_brier <= {1.5 * brier:.2g}"
         suggestion = evidence.slice_requirement(group.where, require, fields_of(dataset, model))
         sentence = (
-            f"{_said(model, dataset, sure[inside], hits[inside], group.name)}; of the other rows "
-            f"{sure[~inside].mean():.2f} and {hits[~inside].mean():.2f}"
+            f"{_said(model, dataset, sure[inside], hits[inside], group.name)}; for the other rows these are "
+            f"{in_percent(float(sure[~inside].mean()), 0)} and {in_percent(float(hits[~inside].mean()), 0)}"
         )
         yield evidence.suspicion(group.name, sentence, suggestion, _p_value(sure[inside], hits[inside], others))
 
@@ -83,8 +84,8 @@ def _of_answers(evidence: Evidence, dataset: str, model: str) -> Iterator[Suspic
 def _said(model: str, dataset: str, sure: NDArray[np.float64], hits: NDArray[np.bool_], name: str) -> str:
     rows = f"all {len(hits):,} rows" if name == "all" else f"the {len(hits):,} rows with {name}"
     return (
-        f"{model} is sure of its answers to {rows} of {dataset} by {sure.mean():.2f} on average, and {hits.mean():.2f} "
-        "of them are right"
+        f"on {rows} of {dataset}, {model} has a confidence of {in_percent(float(sure.mean()), 0)} on average, but "
+        f"{in_percent(float(hits.mean()), 0)} of its answers are right"
     )
 
 
