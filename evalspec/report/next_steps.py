@@ -27,7 +27,7 @@ MOST_VOIDED = 4
 """Requirements that a step names as void until it is done."""
 MOST_LISTED = 4
 """Rows that a step names."""
-LENGTH = 420
+LENGTH = 480
 TOO_CLOSE = 20
 """Beyond so many times the present n, more data is not the answer."""
 AGAIN = "Run it again"
