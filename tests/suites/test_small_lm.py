@@ -70,9 +70,11 @@ def test_weights_are_integers_of_their_bits(make_small_lm: ModuleType) -> None:
                 assert ((one * scale - floats[key]).abs() <= 0.5001 * scale).all(), key
 
 
-def run(name: str, folder: Path, suite: Path = SUITE) -> tuple[int, dict[str, Any]]:
+def run(name: str, folder: Path, suite: Path = SUITE, *only: str) -> tuple[int, dict[str, Any]]:
+    command = ["run", str(suite / name), "--output", str(folder / "run"), "--quiet"]
+    command += [word for check in only for word in ("--only", check)]
     ended = subprocess.run(
-        [sys.executable, "-m", "evalspec", "run", str(suite / name), "--output", str(folder / "run"), "--quiet"],
+        [sys.executable, "-m", "evalspec", *command],
         cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
         timeout=600, check=False,
     )  # fmt: skip
@@ -130,7 +132,7 @@ def test_scales_that_are_twice_too_large_are_red(tmp_path: Path) -> None:
     save_file(wrong, path, metadata={"format": "pt"})
     spec = tmp_path / "suite" / "flawed.yaml"
     spec.write_text(spec.read_text().replace("int4", "int8"))
-    code, record = run("flawed.yaml", tmp_path, tmp_path / "suite")
+    code, record = run("flawed.yaml", tmp_path, tmp_path / "suite", "likelihood", "compression")
     assert code == 1
     found = statuses(record)
     red = {"likelihood/perplexity vs baseline", "likelihood/divergence", "likelihood/top_token_flips",
@@ -145,8 +147,8 @@ def test_a_template_that_begins_twice_is_told(tmp_path: Path) -> None:
     shutil.copytree(SUITE, tmp_path / "suite")
     template = tmp_path / "suite" / "int4" / "chat_template.jinja"
     template.write_text("{{ bos_token }}" + template.read_text())
-    _, twice = run("flawed.yaml", tmp_path, tmp_path / "suite")
+    _, twice = run("flawed.yaml", tmp_path, tmp_path / "suite", "quality")
     told = {check["id"]: " ".join(check["weakens"]) for check in twice["checks"]}
-    assert "candidate is asked with two begin tokens (the first ids are 0 0 " in told["quality"]
+    assert "candidate gets prompts with two begin-of-text tokens (the first ids are 0 0 " in told["quality"]
     candidate = next(one for one in twice["models"] if one["name"] == "candidate")
     assert candidate["details"]["first_ids"].startswith("0 0 ") and candidate["details"]["begins_twice"] is True
