@@ -109,7 +109,7 @@ STORIES = (
         page=("A trade against f30_old: better in accuracy",),
     ),
     Story("F31: 94 % right, and too late", red={"f31_latency/latency_p99": "FAIL"},
-          page=("their quality holds: f31_latency/latency_p99 is FAIL, f31_quality/accuracy is PASS. The pattern "
+          page=("their quality is met: f31_latency/latency_p99 is FAIL, f31_quality/accuracy is PASS. The pattern "
                 "points to the system.",)),
     Story("F32: faster, and worse by the watt",
           red={"f32_energy/throughput_per_watt vs f32_old": "FAIL", "f32_energy/active_power": "FAIL"},

@@ -149,6 +149,6 @@ def test_a_template_that_begins_twice_is_told(tmp_path: Path) -> None:
     template.write_text("{{ bos_token }}" + template.read_text())
     _, twice = run("flawed.yaml", tmp_path, tmp_path / "suite", "quality")
     told = {check["id"]: " ".join(check["weakens"]) for check in twice["checks"]}
-    assert "candidate gets prompts with two begin-of-text tokens (the first ids are 0 0 " in told["quality"]
+    assert "candidate gets prompts with two begin tokens (the first ids are 0 0 " in told["quality"]
     candidate = next(one for one in twice["models"] if one["name"] == "candidate")
     assert candidate["details"]["first_ids"].startswith("0 0 ") and candidate["details"]["begins_twice"] is True

@@ -143,7 +143,7 @@ def _begun_twice(model: str, facts: Mapping[str, Cell]) -> tuple[str, ...]:
     if not facts.get("begins_twice"):
         return ()
     return (
-        f"{model} gets prompts with two begin-of-text tokens (the first ids are {facts.get('first_ids')}), which no "
+        f"{model} gets prompts with two begin tokens (the first ids are {facts.get('first_ids')}), which no "
         "training "
         "text had: of its chat template, its tokenizer and the prompt, exactly one must add it",
     )
