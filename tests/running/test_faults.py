@@ -132,7 +132,7 @@ def test_a_good_model_is_ready(folder: Path) -> None:
 
 BAD = {
     "raises": "RuntimeError: the weights are gone",
-    "hangs": "gave no answer within 12 s and was killed",
+    "hangs": "did not answer within 12 s and was killed",
     "exits": "exited with code 0 without an answer",
     "leaves": "exited with code 0 without an answer",
     "killed": "was killed by SIGKILL",

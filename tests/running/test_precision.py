@@ -53,7 +53,7 @@ def test_precision_asked_against_observed(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     checks = {check["id"]: check for check in record["checks"]}
     assert {name: check["status"] for name, check in checks.items()} == {"right": "measured", "wrong": "invalid"}
-    assert checks["wrong"]["reason"].startswith("model wrong is to compute in int8 and was seen to in fp32")
+    assert checks["wrong"]["reason"].startswith("model wrong should compute in int8 but computed in fp32")
     statuses = {one["name"]: one["status"] for one in record["verdict"]["decisions"]}
     assert statuses == {"right/accuracy": "PASS", "wrong/accuracy": "INVALID"}
 

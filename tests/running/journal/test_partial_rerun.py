@@ -221,7 +221,7 @@ def test_it_goes_alone(folder: Path, option: str) -> None:
 def test_a_part_of_a_spec_is_no_run_to_go_on_from(folder: Path) -> None:
     assert evalspec(folder, "run", "spec.yaml", "--trust", "--only", "quality", "--output", "part").returncode == 3
     done = again(folder, of="part")
-    assert done.returncode == 2 and "is a part of a spec (--only), from which nothing is kept" in done.stderr
+    assert done.returncode == 2 and "is a part of a spec (--only), from which nothing can be kept" in done.stderr
 
 
 def heed_interrupts() -> None:

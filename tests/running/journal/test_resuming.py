@@ -298,7 +298,7 @@ def test_f2_going_on_measures_again_what_the_machine_voided_on_the_same_answers_
     models = tuple(one.model_copy(update={"content_digest": None, "contents": ()}) for one in stopped.models)
     old = stopped.model_copy(update={"models": models})
     write_record(old, tmp_path / "old", Journal(tmp_path / "old" / "journal.jsonl"))
-    with pytest.raises(RecordError, match="does not say what model candidate was"):
+    with pytest.raises(RecordError, match="does not say which model candidate was"):
         go(spec, tmp_path / "never", remeasure=tmp_path / "old")
     answers(tmp_path / "said.parquet", right=False)
     with pytest.raises(RecordError, match="model candidate has changed since the run in"):

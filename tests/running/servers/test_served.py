@@ -197,7 +197,7 @@ def test_checks_tell_the_same_of_a_server_that_drops_requests(tmp_path: Path, po
     assert any("were opened again" in note for note in latency["notes"])
     (model,) = record["models"]
     assert re.fullmatch(r"connection broke \d+", model["details"]["requests_failed_how"])
-    assert any("failed when it was asked for its answers, and was asked again" in line
+    assert any("failed when asked for its answers, and was asked again" in line
                for line in record["verdict"]["weakened"])  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def test_a_server_that_answers_otherwise_at_the_end_voids_what_was_measured(tmp_
     record, folder, _ = ran(write(tmp_path, port, "drifts"), only=("quality",))
     one = checks(record)["quality"]
     assert one["status"] == "invalid"
-    assert "60 of 60 rows were answered otherwise at the end of the run" in one["reason"]
+    assert "60 of 60 rows were answered differently at the end of the run" in one["reason"]
     (witness,) = events(folder, "witness")
     assert "60 of 60" in witness["said"]
 
