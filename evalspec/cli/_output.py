@@ -67,9 +67,6 @@ MARKS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 """Status or verdict: the shape and the colour that it has on a terminal."""
 
-WORDS: Mapping[str, str] = {"INVALID": "NOT JUDGED", "NOT_RUN": "NOT RUN"}
-"""Statuses that people read under another name, as on the page."""
-
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
@@ -130,7 +127,9 @@ def echo_status(line: str, status: str, note: str = "") -> None:
     terminal = Terminal.of(sys.stdout)
     shape = terminal.shape(status)
     if not shape:
-        for one in terminal.wrapped(one_line(f"  {WORDS.get(status, status):<12} {note:<6} {line}"), 22):
+        from evalspec.report.words import label
+
+        for one in terminal.wrapped(one_line(f"  {label(status):<12} {note:<6} {line}"), 22):
             typer.echo(one)
         return
     first, *rest = terminal.wrapped(one_line(f"    {note + ': ' if note else ''}{line}"), 4)
@@ -337,16 +336,17 @@ class Progress:
         """A check has ended: one line, which stays, with its place, and the time that is left by the plan."""
         from evalspec.evidence.words import duration
         from evalspec.records.outputs import check_line
+        from evalspec.report.words import label
 
         left = f", about {duration(end.left_s)} left" if end.left_s >= 1 else ""
         self._place = f" [{end.place}/{end.of}{left}]"
         status, said = check_line(end)
-        word = status or "ran"
+        word = label(status or "ran")
         line = f"{said}, {duration(end.record.duration_s)} [{end.place}/{end.of}]"
         if self._bar is None:
-            self._echo(f"  {WORDS.get(word, word)}: {line}{left}")
+            self._echo(f"  {word}: {line}{left}")
             return
-        shape = self._terminal.shape(word) or WORDS.get(word, word)
+        shape = self._terminal.shape(status or "") or word
         first, *rest = self._terminal.wrapped(one_line(f"    {line}"), 6)
         self._bar.console.print(_text(f"  {shape} {first[4:]}"))
         for one in rest:

@@ -25,6 +25,11 @@ def holds(op: Op, value: float, threshold: float) -> bool:
     }[op]
 
 
+def side_to_pass(op: Op) -> Literal["upper", "lower"]:
+    """The bound that has to meet a threshold before a requirement with one passes."""
+    return "upper" if op in ("<=", "<") else "lower"
+
+
 class PartTest(Frozen):
     """One part of a requirement that holds over several (a slice, a column, a class)."""
 
@@ -105,6 +110,11 @@ class Test(Frozen):
     def part(self) -> str:
         """The part that it names; empty: none."""
         return part_of(self.quantity)
+
+    @property
+    def bound_to_pass(self) -> float | None:
+        """The bound that has to meet the threshold before it passes; None: there is none."""
+        return self.upper if side_to_pass(self.op) == "upper" else self.lower
 
     @property
     def family(self) -> IntervalFamily:

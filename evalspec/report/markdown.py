@@ -18,7 +18,7 @@ from evalspec.report.page import cautions
 from evalspec.report.reproduce import took, when
 from evalspec.report.requirements import RequirementRow, requirement_rows
 from evalspec.report.unasked import TITLE, suspicions
-from evalspec.report.words import NOT_JUDGED, WORST_FIRST, badge
+from evalspec.report.words import NOT_JUDGED, WORST_FIRST, badge, label
 
 LIMIT = 60_000
 ROWS_LIMIT = 50_000
@@ -112,11 +112,7 @@ def _top(record: Record, verdict: Verdict) -> str:
     ]
     order: dict[str, int] = {name: index for index, name in enumerate(WORST_FIRST)}
     ranked = sorted(verdict.counts.items(), key=lambda item: order.get(item[0], len(order)))
-    counts = ", ".join(
-        f"{count} {escape(name).replace('NOT_RUN', 'NOT RUN').replace('INVALID', NOT_JUDGED.upper())}"
-        for name, count in ranked
-        if count
-    )
+    counts = ", ".join(f"{count} {escape(' '.join(map(label, name.split())))}" for name, count in ranked if count)
     lines = [
         f"## {escape(verdict.headline)}",
         prose(verdict.reason, 1_000),

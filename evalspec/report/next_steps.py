@@ -11,7 +11,7 @@ from evalspec.evidence.names import asked_of
 from evalspec.evidence.profile import PROFILE
 from evalspec.evidence.record import Record
 from evalspec.evidence.remedies import CorrectLabels, Recalibrate, RemoveRows
-from evalspec.evidence.test import Test, holds
+from evalspec.evidence.test import Test, holds, side_to_pass
 from evalspec.evidence.verdict import Status, Verdict
 from evalspec.evidence.words import and_list, first_of, plural, verb
 from evalspec.evidence.written import in_unit
@@ -30,7 +30,6 @@ MOST_LISTED = 4
 LENGTH = 480
 TOO_CLOSE = 20
 """Beyond so many times the present n, more data is not the answer."""
-AGAIN = "Run it again"
 RUN = "RUN"
 """Stands for the folder of the run where that is not known: a page is made from its record alone."""
 
@@ -165,7 +164,7 @@ class _Maker:
             title=title,
             # What comes of it is never what is cut.
             text=f"{shorten(said, LENGTH - len(after))} {after}".strip(),
-            why="" if title == AGAIN else next(iter(whys), ""),
+            why="" if self._stopped(group) else next(iter(whys), ""),
             owner=owners.pop() if len(owners) == 1 else "",
             targets=tuple((anchors[check], check) for check in dict.fromkeys(row.check for row in group)),
             requirements=tuple(row.name for row in group),
@@ -181,8 +180,8 @@ class _Maker:
             return self._failed(group)
         if status == "INCONCLUSIVE" and not first.decision.reason:
             return self._undecided(group)
-        if status == "NOT_RUN" and self._record.interrupted and first.check in self._unreached:
-            return AGAIN, self._rerun()
+        if self._stopped(group):
+            return "Run it again", self._rerun()
         names = self._names(group)
         reason = _sentence(first.decision.reason or first.said)
         if any(row.test is not None and row.test.by_surroundings for row in group):
@@ -312,6 +311,11 @@ class _Maker:
         limit = quantity(missed.threshold, missed.unit)
         return f"{words}, and {side} {limit} is required: removing them will not be enough."
 
+    def _stopped(self, group: Sequence[RequirementRow]) -> bool:
+        """They were not measured because the run was interrupted before."""
+        status, check = group[0].decision.status, group[0].check
+        return status == "NOT_RUN" and self._record.interrupted and check in self._unreached
+
     def _rerun(self) -> str:
         """Sentence on a run that stopped before checks were reached, and the command that goes on."""
         said = f"The run was interrupted before {first_of(self._unreached, most=MOST_VOIDED)} ran."
@@ -399,7 +403,7 @@ def _bound_words(row: RequirementRow) -> str:
     test = row.test
     if test is None or test.value is None or test.exact or test.op == "==":
         return ""
-    side, bound = ("upper", test.upper) if test.op in ("<=", "<") else ("lower", test.lower)
+    side, bound = side_to_pass(test.op), test.bound_to_pass
     if bound is None:
         return f", but there is no {side} bound yet"
     return f", but the {side} bound is {quantity(bound, test.unit, decimals_for(test))}"

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from evalspec.evidence.digits import decimals_for
 from evalspec.evidence.record import ModelRecord, Record
-from evalspec.evidence.test import Test
+from evalspec.evidence.test import Test, side_to_pass
 from evalspec.evidence.verdict import Status, Verdict
 from evalspec.evidence.words import and_list, plural, short_digest, verb
 from evalspec.report.names import plain_name, quantity, upper_first
@@ -65,8 +65,7 @@ class Top:
 
 def top_of(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> Top:
     """Head of the page of a run."""
-    reason = summary(verdict, rows)
-    words = [_beside(verdict, rows, reason)]
+    words = [_beside(verdict, rows)]
     warned = sum(1 for row in rows if not (row.blocking or row.decision.waived or row.holds))
     words.append(f"with {plural(warned, 'warning')}" if warned else "")
     return Top(
@@ -74,20 +73,25 @@ def top_of(record: Record, verdict: Verdict, rows: Sequence[RequirementRow]) -> 
         rest=", ".join(word for word in words if word),
         tone=WORD_TONES[verdict.word],
         about=_about(record),
-        reason=reason,
+        reason=summary(verdict, rows),
         closest=closest_call(record, rows) if verdict.word == "READY" else "",
         since=since_previous(record, verdict),
         shares=_shares(rows),
     )
 
 
-def _beside(verdict: Verdict, rows: Sequence[RequirementRow], reason: str) -> str:
+def _beside(verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
     """Text beside the word: what of its headline the sentence below does not count."""
-    if reason != verdict.reason:
+    if _counts_blocking(verdict, rows):
         waived = sum(1 for row in rows if row.decision.waived)
         return f"{waived:,} waived" if waived else ""
     rest = verdict.headline.removeprefix(verdict.word).strip()
     return rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
+
+
+def _counts_blocking(verdict: Verdict, rows: Sequence[RequirementRow]) -> bool:
+    """The sentence below the word counts the requirements that block; else it is the verdict's own reason."""
+    return verdict.word != "READY" and any(row.blocking and row.decision.status != "PASS" for row in rows)
 
 
 def summary(verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
@@ -95,11 +99,10 @@ def summary(verdict: Verdict, rows: Sequence[RequirementRow]) -> str:
 
     Where nothing that blocks is behind the verdict (a draft, a part of a spec), it is the verdict's own reason.
     """
+    if not _counts_blocking(verdict, rows):
+        return verdict.reason
     blocking = [row.decision.status for row in rows if row.blocking]
     counts = {status: blocking.count(status) for status in WORST_FIRST}
-    open_ = len(blocking) - counts["PASS"]
-    if not open_ or verdict.word == "READY":
-        return verdict.reason
     if len(blocking) == 1:
         return f"The blocking requirement {verb(1, *COUNTED[blocking[0]])}."
     parts: list[str] = []
@@ -130,10 +133,10 @@ def closest_call(record: Record, rows: Sequence[RequirementRow]) -> str:
     if not found:
         return ""
     (_, left), test, check = min(found, key=lambda one: one[0])
-    bound = test.upper if test.op in ("<=", "<") else test.lower
+    bound = test.bound_to_pass
     assert bound is not None
     decimals = decimals_for(test)
-    side = "upper" if test.op in ("<=", "<") else "lower"
+    side = side_to_pass(test.op)
     unit = "pp" if test.unit == "%" else test.unit
     return (
         f"{upper_first(plain_name(checks.get(check), test))}: {side} bound "
@@ -144,7 +147,7 @@ def closest_call(record: Record, rows: Sequence[RequirementRow]) -> str:
 
 def _margin(test: Test) -> tuple[float, float] | None:
     """Distance from the bound to the limit, as a share of that from the value, and in the unit; None: no bound."""
-    bound = test.upper if test.op in ("<=", "<") else test.lower
+    bound = test.bound_to_pass
     if test.exact or bound is None or test.value is None or test.value == test.threshold:
         return None
     left = abs(test.threshold - bound)

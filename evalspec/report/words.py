@@ -49,10 +49,14 @@ class Badge:
         return f"{self.word}, {self.extra}" if self.extra else self.word
 
 
+    """Words of a status for people: ``NOT RUN``, and ``NOT JUDGED`` for INVALID."""
+    """What people read for a status: ``NOT RUN``, and ``NOT JUDGED`` for INVALID."""
+    return NOT_JUDGED.upper() if status == "INVALID" else status.replace("_", " ")
+
+
 def badge(status: Status, extra: str = "") -> Badge:
     """The badge of a status."""
-    word = NOT_JUDGED.upper() if status == "INVALID" else status.replace("_", " ")
-    return Badge(status, word, status.lower().replace("_", "-"), extra)
+    return Badge(status, label(status), status.lower().replace("_", "-"), extra)
 
 
 def worst(statuses: Iterable[Status]) -> Status | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from evalspec.evidence.blocks import Column, Table
-from evalspec.evidence.words import plural
+from evalspec.evidence.words import in_percent, plural
 from evalspec.language.streams import NOT_COUNTED
 
 if TYPE_CHECKING:
@@ -75,9 +75,10 @@ class GradedAnswers:
     @property
     def sentence(self) -> str:
         """Both scores, in words."""
+        timed, calm = (in_percent(round(score, 3)) for score in (self.timed, self.calm))
         return (
-            f"{self.metric} of {self.model} was {_percent(self.timed)} while it was timed and {_percent(self.calm)} "
-            f"where quality is computed, on {self.compared:,} of {plural(self.rows, 'row')}"
+            f"{self.metric} of {self.model} was {timed} while it was timed and {calm} where quality is computed, on "
+            f"{self.compared:,} of {plural(self.rows, 'row')}"
         )
 
     @property
@@ -94,9 +95,10 @@ class GradedAnswers:
     @property
     def doubt(self) -> str:
         """Why the speed does not count, where it is not `shown`."""
+        most = in_percent(round(self.margin, 3))
         if self.lost > self.margin * self.compared:
-            return f"{self.sentence}: at most {_percent(self.margin)} may be lost"
-        return f"{self.sentence}: more queries must be timed to show that at most {_percent(self.margin)} are lost"
+            return f"{self.sentence}: at most {most} may be lost"
+        return f"{self.sentence}: more queries must be timed to show that at most {most} are lost"
 
 
 def graded(
@@ -147,10 +149,6 @@ def graded(
         calm.model, before.name, before.margin, calm.n, int(there.sum()), float(before.scores[there].mean()),
         float(mean[there].mean()), length, unit,
     )  # fmt: skip
-
-
-def _percent(share: float) -> str:
-    return f"{round(100.0 * share, 1):g} %"
 
 
 def _length(

@@ -20,7 +20,7 @@ from evalspec.evidence.estimate import (
 from evalspec.evidence.metric import Metric
 from evalspec.evidence.names import AGAINST, template_name, with_part
 from evalspec.evidence.reasons import BySurroundings, OnlyWorse, beginning, cause_of, gravest
-from evalspec.evidence.test import PartTest, Severity, Test
+from evalspec.evidence.test import PartTest, Severity, Test, side_to_pass
 from evalspec.evidence.units import from_unit, to_unit
 from evalspec.language.parts import Check, CheckResult
 from evalspec.language.requirement import Requirement
@@ -361,7 +361,7 @@ def _facts(test: Test, parts: Parts) -> Test:
 
 def _estimate(test: Test, estimate: Estimate, levels: SignificanceLevels) -> Test:
     threshold = _held_at(test, estimate)
-    passing: Side = "upper" if test.op in ("<=", "<") else "lower"
+    passing = side_to_pass(test.op)
     failing: Side = "lower" if passing == "upper" else "upper"
     value = estimate.value
     holds = value is not None and (value <= threshold if passing == "upper" else value >= threshold)

@@ -19,6 +19,12 @@ def judged_models(evidence: Evidence) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check.model for check in evidence.checks if check.uses_model))
 
 
+def judged_answers(evidence: Evidence) -> Iterator[tuple[str, str]]:
+    """(dataset, model) of all answers of the models that checks are about."""
+    models = judged_models(evidence)
+    return ((dataset, model) for dataset, model in evidence.answers if model in models)
+
+
 def fields_of(dataset: str, model: str) -> dict[str, object]:
     """Fields of a check of this model on this dataset."""
     fields: dict[str, object] = {"dataset": dataset}

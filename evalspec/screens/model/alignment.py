@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from evalspec.screens.answers import fields_of, judged_models
+from evalspec.screens.answers import fields_of, judged_answers
 from evalspec.screens.evidence import Look
 
 if TYPE_CHECKING:
@@ -32,10 +32,7 @@ def look(evidence: Evidence) -> Look:
     """Answers of every judged model to every dataset whose truth is known."""
     suspicions: list[Suspicion] = []
     questions = 0
-    models = judged_models(evidence)
-    for dataset, model in evidence.answers:
-        if model not in models:
-            continue
+    for dataset, model in judged_answers(evidence):
         answers = evidence.predictions(dataset, model)
         if answers.truth is None or answers.n < FEWEST:
             continue

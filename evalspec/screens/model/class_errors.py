@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from evalspec.screens.answers import class_asked, fields_of, judged_models
+from evalspec.screens.answers import class_asked, fields_of, judged_answers
 from evalspec.screens.evidence import Look
 from evalspec.screens.pairs import independent_rows
 
@@ -63,10 +63,7 @@ def look(evidence: Evidence) -> Look:
     """Probabilities of the models that checks are about, beside the labels."""
     suspicions: list[Suspicion] = []
     questions = 0
-    models = judged_models(evidence)
-    for dataset, model in evidence.answers:
-        if model not in models:
-            continue
+    for dataset, model in judged_answers(evidence):
         classes = list(_of_answers(evidence, dataset, model))
         questions += len(classes)
         told: list[ClassErrors] = []

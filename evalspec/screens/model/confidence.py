@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.evidence.words import in_percent
-from evalspec.screens.answers import fields_of, judged_models, right
+from evalspec.screens.answers import fields_of, judged_answers, right
 from evalspec.screens.evidence import Look
 from evalspec.screens.groups import decided, row_groups
 from evalspec.screens.pairs import independent_rows
@@ -36,10 +36,7 @@ def look(evidence: Evidence) -> Look:
     """Confidences of the models that checks are about."""
     suspicions: list[Suspicion] = []
     questions = 0
-    models = judged_models(evidence)
-    for dataset, model in evidence.answers:
-        if model not in models:
-            continue
+    for dataset, model in judged_answers(evidence):
         for suspicion in _of_answers(evidence, dataset, model):
             questions += 1
             suspicions += [suspicion] if suspicion is not None else []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.screens.answers import baselines, fields_of, judged_models
+from evalspec.screens.answers import baselines, fields_of, judged_answers
 from evalspec.screens.evidence import Look
 
 if TYPE_CHECKING:
@@ -20,10 +20,8 @@ FEWEST = 50
 def look(evidence: Evidence) -> Look:
     """Answers to every dataset; all of it are facts."""
     suspicions: list[Suspicion] = []
-    models = judged_models(evidence)
-    for dataset, model in evidence.answers:
-        if model in models:
-            suspicions += _constant(evidence, dataset, model)
+    for dataset, model in judged_answers(evidence):
+        suspicions += _constant(evidence, dataset, model)
     for model, baseline, dataset in baselines(evidence):
         suspicions += _copied(evidence, model, baseline, dataset)
     return Look(tuple(suspicions))

@@ -154,7 +154,7 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
         ),
         counts=Counts(attempted=len(usable), used=compared.used, dropped=len(usable) - compared.used),
         conditions={**_conditions(compared, subwords), **score.conditions},
-        answers_each={} if score.asked == 1 else dict.fromkeys(score.estimates, score.asked),
+        answers_each=dict.fromkeys(score.estimates, score.asked),
         notes=(
             *score.notes,
             *(row_names_note(column, test, "column") for column in named_by),

@@ -54,7 +54,7 @@ def measure(check: Saturation, inputs: Inputs) -> CheckResult:
         counts=Counts(attempted=rows, used=rows),
         conditions=_conditions(check, inputs),
         notes=notes,
-        answers_each={} if each == 1 else dict.fromkeys(OF_SCORES, each),
+        answers_each=dict.fromkeys(OF_SCORES, each),
     )
 
 

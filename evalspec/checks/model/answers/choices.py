@@ -64,7 +64,7 @@ def measure(check: WrittenAnswers, inputs: Inputs, answers: Predictions) -> Chec
         missing=missing,
         blocks=blocks,
         counts=Counts(attempted=answers.n, used=answers.n),
-        answers_each={} if every.asked == 1 else {MASS: every.asked},
+        answers_each={MASS: every.asked},
     )
 
 

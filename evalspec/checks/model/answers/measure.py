@@ -136,7 +136,7 @@ def _of_texts(check: WrittenAnswers, inputs: Inputs, answers: Predictions) -> Ch
         conditions=conditions,
         notes=_notes(check, audit),
         weakens=_weakens(audit),
-        answers_each={} if every.asked == 1 else _each(ours, every.asked, audited=audit is not None),
+        answers_each=_each(ours, every.asked, audited=audit is not None),
     )
 
 

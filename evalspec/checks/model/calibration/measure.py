@@ -97,7 +97,7 @@ def _classified(check: Calibration, inputs: Inputs, rows: Predictions) -> CheckR
         weakens=_never_fails(check, rows.probabilities.shape[1]),
         remedies=recalibration.remedies(suggestion, file, inputs.confidence),
         blind=_blind(truth, rows.probabilities.shape[1]),
-        answers_each={} if rows.asked == 1 else dict.fromkeys(estimates, rows.asked),
+        answers_each=dict.fromkeys(estimates, rows.asked),
         evidence=[] if file is None else [(file, "the suggested recalibration, to be applied where the model serves")],
     )
 

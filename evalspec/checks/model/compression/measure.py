@@ -103,7 +103,7 @@ def measure(check: Compression, inputs: Inputs) -> CheckResult:
         ],
         counts=Counts(attempted=baseline.questions, used=baseline.questions),
         conditions={"method": check.method, "baseline": check.baseline, "candidates": ", ".join(check.others)},
-        answers_each={} if baseline.asked == 1 else dict.fromkeys((*CLASSES_ONLY, "output_divergence"), baseline.asked),
+        answers_each=dict.fromkeys((*CLASSES_ONLY, "output_divergence"), baseline.asked),
         notes=[*ours.notes, *_small(cut, check.min_n), *([why] if why else [])],
     )
 

@@ -66,7 +66,7 @@ def measure(check: Generalization, inputs: Inputs) -> CheckResult:
         estimates=estimates, missing=missing, blocks=blocks,
         counts=Counts(attempted=total + without, used=total, dropped=without),
         conditions=_conditions(check, inputs), notes=found_outside.notes,
-        answers_each={} if inside.asked == 1 else dict.fromkeys(estimates, inside.asked),
+        answers_each=dict.fromkeys(estimates, inside.asked),
     )  # fmt: skip
 
 

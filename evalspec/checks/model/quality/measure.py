@@ -74,7 +74,7 @@ def measure(check: Quality, inputs: Inputs) -> CheckResult:
         notes=(*weakens, *notes),
         weakens=weakens,
         blind=_blind(seen),
-        answers_each={} if rows.asked == 1 else _each(rows),
+        answers_each=_each(rows),
     )
 
 
