@@ -49,8 +49,8 @@ class Badge:
         return f"{self.word}, {self.extra}" if self.extra else self.word
 
 
+def label(status: str) -> str:
     """Words of a status for people: ``NOT RUN``, and ``NOT JUDGED`` for INVALID."""
-    """What people read for a status: ``NOT RUN``, and ``NOT JUDGED`` for INVALID."""
     return NOT_JUDGED.upper() if status == "INVALID" else status.replace("_", " ")
 
 
