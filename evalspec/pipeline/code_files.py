@@ -72,17 +72,24 @@ class CodeFiles:
             self._opened[path] = _signature(path)
 
     def _library(self, path: str) -> bool:
-        return path not in self._files and (path.startswith(self._libraries) or PACKAGES.search(path) is not None)
+        real = os.path.realpath(path)
+        if real in self._files:
+            return False
+        return real.startswith(self._libraries) or PACKAGES.search(real) is not None or self._standard(path)
+
+    def _standard(self, path: str) -> bool:
+        # Debian's `sitecustomize` is a link from the standard library to /etc.
+        return path.startswith(self._libraries[:2]) and PACKAGES.search(path) is None
 
     def _counts(self, path: str) -> bool:
-        path = os.path.realpath(path)
-        return path in self._files or (path.startswith(tuple(self._folders)) and not self._library(path))
+        real = os.path.realpath(path)
+        return real in self._files or (real.startswith(tuple(self._folders)) and not self._library(path))
 
     def digests(self) -> dict[str, str]:
         """Path: sha256 of each file that was read until now, or `CHANGED`."""
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
-            if not isinstance(path, str) or self._library(os.path.realpath(path)):
+            if not isinstance(path, str) or self._library(os.path.abspath(path)):
                 continue
             self._folders.add(f"{top_folder(Path(path).resolve())}{os.sep}")
             self._opened.setdefault(os.path.abspath(path), _signature(path))
@@ -119,7 +126,7 @@ def _source(path: str) -> str:
 
 
 def _libraries() -> list[str]:
-    """Folders of installed packages, of the standard library and of this program: their versions are in the record."""
+    """Folders of the standard library, of installed packages and of this program: their versions are in the record."""
     paths = sysconfig.get_paths()
     return [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")] + [str(Path(__file__).parents[1])]
 

@@ -164,13 +164,15 @@ def test_a_plain_text_is_gone_on_with(folder: Path) -> None:
 
 
 def test_pieces_come_one_after_the_other_and_stop_texts_are_held_back(folder: Path) -> None:
-    whole = asked(load(folder, generate={"max_tokens": 40}), ["Why?"])[0]
-    assert whole.finish == FINISHES.index("length") and whole.usage_tokens == 40
+    # The tokenizer is made of the standard library's text: which answer ends by itself depends on Python's version.
+    answers = zip(QUESTIONS, asked(load(folder, generate={"max_tokens": 40}), QUESTIONS), strict=True)
+    question, whole = next((one, answer) for one, answer in answers if answer.finish == FINISHES.index("length"))
+    assert whole.usage_tokens == 40
     assert len(whole.piece_ns) > 5
     assert all(a < b for a, b in itertools.pairwise(whole.piece_ns))
     stop = whole.text[6:9]
     assert len(stop) == 3
-    cut = asked(load(folder, generate={"max_tokens": 40, "stop": [stop]}), ["Why?"])[0]
+    cut = asked(load(folder, generate={"max_tokens": 40, "stop": [stop]}), [question])[0]
     assert cut.text == whole.text[: whole.text.find(stop)] and cut.finish == FINISHES.index("stop")
     assert cut.usage_tokens < 40
 

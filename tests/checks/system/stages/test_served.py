@@ -24,7 +24,7 @@ from tests.measure.probes.contexts import context
 from tests.runtimes.servers import Request, answer, serving
 from tests.runtimes.test_http import OIP
 
-WIDTH = 4000
+WIDTH = 8000
 INFERENCE_S = 0.002
 NEEDED = Requirement("stage_share(inference) >= 40 %", "stage_share", "inference", ">=", 40.0, "%")
 
