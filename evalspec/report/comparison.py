@@ -19,7 +19,7 @@ from evalspec.lineage.spec_diff import words
 from evalspec.report.markdown import LIMIT, code, escape, prose
 from evalspec.report.page import plain_page
 from evalspec.report.reproduce import when
-from evalspec.report.words import DASH, WORD_TONES, Badge
+from evalspec.report.words import DASH, WORD_TONES, Badge, label
 
 MOST_ROWS = 60
 """Requirements that a comment shows of one kind; the page has all."""
@@ -135,7 +135,7 @@ def flip_words(one: Flips) -> str:
 
 def status_words(row: RequirementChange) -> str:
     """Status in both runs: ``PASS, now FAIL``."""
-    before, after = (status.replace("_", " ") for status in (row.before, row.after))
+    before, after = label(row.before), label(row.after)
     if before == after:
         return before
     return f"{before or 'not asked'}, now {after or 'not asked'}"

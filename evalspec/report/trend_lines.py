@@ -11,6 +11,7 @@ from evalspec.lineage.history import History, HistoryPlace, PastRun, Point, Tren
 from evalspec.lineage.spec_diff import words
 from evalspec.report.names import quantity
 from evalspec.report.requirements import SIGNS, interval_words
+from evalspec.report.words import label
 
 
 def trend_lines(found: History) -> list[str]:
@@ -104,7 +105,7 @@ def place_notes(place: HistoryPlace) -> Iterator[str]:
 def _cells(point: Point | None) -> tuple[str, ...]:
     if point is None:
         return "not asked", "", "", "", ""
-    status = point.status.replace("_", " ") + (", waived" if point.waived else "")
+    status = label(point.status) + (", waived" if point.waived else "")
     return status, value_words(point), bounds(point), count(point), needs(point)
 
 
