@@ -47,7 +47,7 @@ def parameters(command: typer.core.TyperCommand) -> Iterator[tuple[str, str]]:
 
 
 def table(name: str) -> str:
-    """What stands in docs/cli.md for a command."""
+    """Table of a command in docs/cli.md."""
     command = commands()[name]
     rows = [f"| `{written}` | {about} |" for written, about in parameters(command)]
     lines = [f"<!-- generated: {name} -->", command.help or "", "", "| | |", "|---|---|", *rows, "<!-- end -->"]
@@ -55,18 +55,18 @@ def table(name: str) -> str:
 
 
 def served(item: Item) -> str:
-    """That an item is asked of servers only."""
-    return ", where the model is served" if item.served else ""
+    """Note that an item is required of servers only."""
+    return ", if the model is served" if item.served else ""
 
 
 def profiles() -> str:
-    """What stands in docs/profiles.md: what each profile that comes with evalspec asks for, and why."""
+    """Text of docs/profiles.md: what each profile that comes with evalspec requires, and why."""
     own = discover(plugins=False)
     lines = [
         "# Profiles",
         "",
-        "What a spec must ask for in each deployment context, and why. How a spec names one, sets an item aside or",
-        "brings a profile of its own is in [spec.md](spec.md#profile). This page is generated from the profiles.",
+        "Requirements of each deployment context, and the reasons for them. [spec.md](spec.md#profile) describes how a",
+        "spec names a profile, sets an item aside, or uses its own profile. This page is generated from the profiles.",
     ]
     for name in profile_names():
         file = load_profile(name, Access(ROOT), own).file
@@ -76,7 +76,7 @@ def profiles() -> str:
             "",
             f"{file.about} Order of the report: {', '.join(f'`{one}`' for one in file.order[:8])}, ...",
             "",
-            "| item | asks for | why | from |",
+            "| item | requires | why | from |",
             "|---|---|---|---|",
         ]
         lines += [
@@ -103,13 +103,15 @@ def signature(name: str, value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """A docstring as Markdown: its sections of arguments become lists."""
+    """A docstring as Markdown: sections of arguments become lists, other sections paragraphs."""
     lines: list[str] = []
-    inside = False
+    inside = listed = False
     for line in inspect.cleandoc(inspect.getdoc(value) or "").splitlines():
-        if re.fullmatch(r"(Args|Raises|Returns|Attributes):", line):
-            inside = True
+        if re.fullmatch(r"(Args|Raises|Returns|Attributes|References):", line):
+            inside, listed = True, line not in ("Returns:", "References:")
             lines += ["", f"**{line.removesuffix(':')}**", ""]
+        elif inside and line.strip() and not listed:
+            lines.append(line.strip())
         elif inside and re.match(r" {4}\S", line):
             named = re.match(r" {4}([\w, *]+): (.*)", line)
             lines.append(f"- `{named[1]}`: {named[2]}" if named else f"- {line.strip()}")
@@ -140,7 +142,7 @@ def methods(value: object) -> str:
 
 
 def entries(module: object, names: list[str]) -> Iterator[str]:
-    """A section for each documented function or class; what else there is stands in one list."""
+    """A section for each documented function or class, and one list of all other names."""
     plain = []
     for name in sorted(names, key=str.lower):
         value = getattr(module, name)
@@ -156,22 +158,22 @@ def entries(module: object, names: list[str]) -> Iterator[str]:
 
 
 def api() -> str:
-    """What stands in docs/api.md: every public name with its docstring."""
+    """Text of docs/api.md: every public name with its docstring."""
     front = list(entries(evalspec, list(evalspec.__all__)))
     extension = list(entries(evalspec.api, [name for name in evalspec.api.__all__ if name not in evalspec.__all__]))
     return "\n".join(
         [
             "# API",
             "",
-            "Every public name, with its docstring. How they are used together is in [From Python](python.md). This",
-            "page is generated.",
+            "Every public name with its docstring. [From Python](python.md) shows how to use them together. This page",
+            "is generated.",
             "",
             "## evalspec",
             "",
             *front,
             "## evalspec.api",
             "",
-            f"All that an extension may import. Version {evalspec.api.API_VERSION}.",
+            f"Everything that an extension may import. Version {evalspec.api.API_VERSION}.",
             "",
             *extension,
         ]

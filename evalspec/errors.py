@@ -33,18 +33,18 @@ class ProblemCode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, in the words the user will read.
+    """One problem, in the words that the user will read.
 
     Args:
-        message: What is wrong, one sentence without a full stop; it names the bad value.
-        file: The file it stands in, as the user named it.
+        message: What is wrong: one sentence without a full stop, which names the bad value.
+        file: Its file, as the user named it.
         line: Line, counted from 1.
         column: Column, counted from 1.
         path: The place inside the file (``model[0].require[1]``).
-        choices: What would have been valid.
+        choices: Valid values.
         remedy: What to do, as an instruction.
-        code: Which problem it is, for code; None: no code asks.
-        value: The bad value by itself, for code.
+        code: Kind of problem, for code; None: code does not need it.
+        value: The bad value alone, for code.
     """
 
     message: str
@@ -79,7 +79,7 @@ class EvalspecError(Exception):
 
 
 class SpecError(EvalspecError):
-    """The spec or the command line is wrong. Holds all problems that were found, one each."""
+    """The spec or the command line is wrong. Holds a list of all problems."""
 
     exit_code = 2
 
@@ -91,7 +91,7 @@ class SpecError(EvalspecError):
 
 
 class InputError(EvalspecError):
-    """A model or a dataset can't be read, or gives something that can't be used."""
+    """A model or a dataset can't be read, or gives values that can't be used."""
 
     def __init__(
         self,
@@ -106,11 +106,11 @@ class InputError(EvalspecError):
 
 
 class NotRunError(EvalspecError):
-    """The evidence can't be had here; says why."""
+    """The evidence is not available here; the message gives the reason."""
 
 
 class InvalidError(EvalspecError):
-    """Error of a measurement that is inadmissible; says why."""
+    """The measurement can't be used; the message gives the reason."""
 
 
 class WorkerError(EvalspecError):
@@ -128,7 +128,7 @@ class RecordError(EvalspecError):
 
 
 def did_you_mean(value: str, choices: Iterable[str]) -> str | None:
-    """A remedy naming the closest choice, or None where nothing is close."""
+    """A remedy that names the closest choice; None: nothing is close."""
     # Lower case first: `ID` and `id` have no letter in common.
     folded = {choice.lower(): choice for choice in reversed(list(choices))}
     close = difflib.get_close_matches(value.lower(), list(folded), n=1, cutoff=0.6)

@@ -1,7 +1,7 @@
 """The functions of `import evalspec`: what the commands do, as calls.
 
-Paths are read from the working directory. What widens trust is said in every call (`Allow`); files of settings are
-for the command line.
+Relative paths start at the working directory. Every call states what it trusts (`Allow`); settings files are for the
+command line only.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """Permissions of a spec beyond reading files of its own folder; none by default.
+    """Permissions beyond reading files in the spec's own folder; none by default.
 
     Args:
         trust: Code that the spec names may run (``--trust``).
-        outside: Paths may leave the spec's folder (``--allow-outside``).
-        hub: Names on a hub may be looked up (``--hub``).
-        hosts: Machines beside this one that served models may be on (``--allow-host``).
-        env: Variables of the environment that may be sent as secrets (``--env``).
+        outside: Paths may lead outside the spec's folder (``--allow-outside``).
+        hub: Datasets may be fetched from their hub (``--hub``).
+        hosts: Other machines that served models may run on (``--allow-host``).
+        env: Environment variables that may be sent as secrets (``--env``).
     """
 
     trust: bool = False
@@ -42,7 +42,7 @@ class Allow:
     env: frozenset[str] = frozenset()
 
     def load_options(self) -> LoadOptions:
-        """The same, for reading a spec."""
+        """Options for reading a spec with these permissions."""
         from evalspec.loading import LoadOptions
 
         return LoadOptions(self.trust, self.outside, self.hub, hosts=self.hosts)
@@ -55,9 +55,8 @@ NONE: Mapping[str, object] = {}
 class How(TypedDict, total=False):
     """Keywords of `run` that few calls need.
 
-    ``resume``: go on with the newest unfinished run of this spec. ``draft``: a few rows and queries of everything,
-    which decides nothing. ``fail_fast``: stop at the first requirement that is violated. ``observer``: is told how far
-    the run is.
+    ``resume``: continue the newest unfinished run of this spec. ``draft``: try everything on a few rows and queries; it
+    decides nothing. ``fail_fast``: stop at the first violation. ``observer``: receives the progress of the run.
     """
 
     resume: bool
@@ -84,19 +83,19 @@ def load(
     datasets: Mapping[str, object] = NONE,
     allow: Allow = NOTHING,
 ) -> Spec:
-    """A spec, validated with everything that can be known before anything is measured.
+    """Read a spec, and validate all that can be known before anything is measured.
 
     Args:
-        spec: The YAML file, or a mapping that says what such a file would; paths in a mapping start from the working
+        spec: The YAML file, or a mapping with the content of such a file. Paths in a mapping start at the working
             directory.
-        overrides: Values changed as by ``--set``: ``"calibration.bins=15"``.
-        models: Models in memory, by their names in the spec: estimators, torch modules, callables. Kind and path of
-            such an entry may be left out, the whole entry too, and where they stand the object takes their place.
-        datasets: Rows in memory, likewise: frames, tables, dicts of arrays, pairs ``(X, y)``.
-        allow: What it may do.
+        overrides: Changes of values, as with ``--set``: ``"calibration.bins=15"``.
+        models: Models in memory, by their names in the spec: estimators, torch modules, callables. The object replaces
+            ``kind`` and ``path`` of its entry; these, or the whole entry, may be left out.
+        datasets: Rows in memory, in the same way: frames, tables, dicts of arrays, pairs ``(X, y)``.
+        allow: Permissions of the spec.
 
     Raises:
-        SpecError: All that is wrong, each with its place and a remedy.
+        SpecError: The spec is wrong. Holds every problem, each with its place and a remedy.
     """
     from evalspec.loading import load as load_spec
     from evalspec.loading.in_memory import hand_over
@@ -113,14 +112,14 @@ def validate(
     datasets: Mapping[str, object] = NONE,
     allow: Allow = NOTHING,
 ) -> tuple[Problem, ...]:
-    """All that is wrong with a spec; empty: nothing that can be known before it is run.
+    """All problems of a spec that can be known before a run; empty: none.
 
     Args:
-        spec: As for `load`.
-        overrides: Likewise.
-        models: In memory, likewise.
-        datasets: In memory, likewise.
-        allow: What it may do.
+        spec: As in `load`.
+        overrides: As in `load`.
+        models: As in `load`.
+        datasets: As in `load`.
+        allow: Permissions of the spec.
     """
     from evalspec.errors import SpecError
 
@@ -142,14 +141,14 @@ def plan(
     """Plan what a run will measure, and in which order.
 
     Args:
-        spec: A spec, the path of one, or a mapping.
+        spec: A spec, its path, or a mapping.
         only: Names of checks; empty: all. A part of a spec is never READY.
-        models: In memory, as for `load`.
-        datasets: In memory, likewise.
-        allow: What it may do, where it is still to be read.
+        models: As in `load`, if the spec is not read yet.
+        datasets: As in `load`, if the spec is not read yet.
+        allow: Permissions of the spec, if it is not read yet.
 
     Raises:
-        SpecError: As `load`; no check has such a name.
+        SpecError: As in `load`, or a name in ``only`` is unknown.
     """
     from evalspec.loading import Spec
     from evalspec.planning import plan as plan_spec
@@ -181,24 +180,24 @@ def run(
     output: str | Path | None = None,
     **how: Unpack[How],
 ) -> Run:
-    """Measure everything that a spec asks for, decide, and write record and pages, as ``evalspec run`` does.
+    """Measure what a spec requires, decide, and write record and pages, as ``evalspec run`` does.
 
     Args:
-        spec: A plan, a spec, the path of one, or a mapping.
-        models: In memory, as for `load`; the run's folder keeps a copy of each in ``inputs``.
-        datasets: In memory, likewise.
-        allow: What the spec may do.
+        spec: A plan, a spec, its path, or a mapping.
+        models: As in `load`. The run's folder keeps a copy of each in ``inputs``.
+        datasets: As in `load`. The run's folder keeps a copy of each in ``inputs``.
+        allow: Permissions of the spec.
         output: Folder of the run; None: ``reports/<spec>/<time>-<digest>`` in the working directory.
-        how: ``resume``, ``draft``, ``fail_fast`` and ``observer``, as `How` has them.
+        how: ``resume``, ``draft``, ``fail_fast`` and ``observer``, see `How`.
 
     Returns:
         The run: ``ready``, ``verdict``, ``requirement(name)``, ``to_frame()``, ``report``, ``record``.
 
     Raises:
-        SpecError: The spec is wrong, or asks for what is not allowed.
+        SpecError: The spec is wrong, or needs a permission that it lacks.
         RecordError: There is no run to continue.
         WriteError: The folder can't be written to.
-        KeyboardInterrupt: The run was interrupted; what was measured lies in its folder.
+        KeyboardInterrupt: The run was interrupted; its folder holds what was measured.
     """
     from evalspec.planning import Plan
     from evalspec.records.outputs import write_reports
@@ -235,13 +234,13 @@ def _options(planned: Plan, allow: Allow, output: Path | None) -> Options:
 
 
 def read(folder: str | Path) -> Run:
-    """A run that has ended, whose verdict is what its own tests give.
+    """Read a finished run, and check that its verdict follows from its own tests.
 
     Args:
-        folder: Of the run.
+        folder: Folder of the run.
 
     Raises:
-        RecordError: It can't be read, has no verdict, or its verdict was changed.
+        RecordError: The run can't be read, has no verdict, or its verdict was changed.
     """
     from evalspec.records.outputs import read_decided
     from evalspec.running.folders import folder_of
@@ -250,11 +249,11 @@ def read(folder: str | Path) -> Run:
 
 
 def render(run: Run | Record, verdict: Verdict | None = None) -> str:
-    """The report of a run as one HTML document that loads nothing.
+    """The report of a run as one HTML document that loads nothing from elsewhere.
 
     Args:
         run: The run, or its record.
-        verdict: What to show in place of the one that the record ends with.
+        verdict: Verdict to show instead of the record's own.
 
     Raises:
         RecordError: There is no verdict.

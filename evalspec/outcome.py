@@ -21,18 +21,18 @@ UNDECIDED_COLOR = "#8a5a00"
 
 @dataclass(frozen=True, slots=True)
 class RequirementResult:
-    """One requirement and its outcome. Numbers are in ``unit``, the one that the requirement is written in.
+    """One requirement and its outcome. Numbers are in ``unit``, the unit of the requirement.
 
     Args:
         name: ``quality/accuracy``, as in waivers, JUnit and links.
         status: PASS, FAIL, INCONCLUSIVE, NOT_RUN, INVALID or ERROR.
-        blocking: It keeps a verdict from READY unless it is PASS.
-        waived: It was set aside on purpose.
-        requires: The requirement, as the spec has it.
+        blocking: The verdict can be READY only if this requirement is PASS.
+        waived: It was deliberately set aside.
+        requires: The requirement, as written in the spec.
         sentence: Its outcome, in one sentence.
-        value, lower, upper, threshold: None where there is none.
-        unit: Of these; empty: they are plain numbers.
-        n: Of rows, queries or processes; 0 where nothing was measured.
+        value, lower, upper, threshold: None if there is none.
+        unit: Unit of these numbers; empty: they have none.
+        n: Number of rows, queries or processes; 0 if nothing was measured.
     """
 
     name: str
@@ -50,7 +50,7 @@ class RequirementResult:
 
     @classmethod
     def of(cls, row: RequirementRow) -> RequirementResult:
-        """The same of a row of the report."""
+        """The result in a row of the report."""
         test = row.test
         return cls(
             name=row.name,
@@ -70,11 +70,11 @@ class RequirementResult:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Run:
-    """A run that has ended.
+    """A finished run.
 
     Args:
-        record: Everything that was measured, as ``record.json`` has it.
-        folder: Of the run.
+        record: Everything that was measured: the content of ``record.json``.
+        folder: Folder of the run.
     """
 
     record: Record
@@ -109,7 +109,7 @@ class Run:
             name: Such as ``quality/accuracy`` or ``slices/accuracy(dark)``.
 
         Raises:
-            LookupError: There is none; says which there are.
+            LookupError: There is none; the message lists all names.
         """
         from evalspec.errors import did_you_mean
 
@@ -121,7 +121,7 @@ class Run:
         raise LookupError(f"no requirement is called {name!r}; {f'{hint}; {choices}' if hint else choices}")
 
     def to_frame(self) -> Any:
-        """A frame of pandas with a row for each requirement, worst first.
+        """A pandas data frame with a row for each requirement, worst first.
 
         Raises:
             ImportError: pandas is not installed.

@@ -86,7 +86,7 @@ class Bar(Frozen):
 
 
 class Bars(Block):
-    """Bars, one per label, grouped where they have groups."""
+    """Bars, one per label, with optional groups."""
 
     block: Literal["bars"] = "bars"
     unit: str = ""
@@ -107,7 +107,7 @@ class Interval(Frozen):
 
 
 class Intervals(Block):
-    """A forest plot: an interval a row against a reference line."""
+    """A forest plot: one interval per row, with a reference line."""
 
     block: Literal["intervals"] = "intervals"
     unit: str = ""
@@ -153,7 +153,7 @@ class Matrix(Block):
 
 
 class Example(Frozen):
-    """One row to look at. ``image`` is a grey or RGB picture as a PNG in base64."""
+    """One row to show. ``image`` is a grey or RGB picture as a PNG in base64."""
 
     title: str
     fields: dict[str, Cell] = Field(default_factory=dict)
@@ -162,7 +162,7 @@ class Example(Frozen):
 
 
 class Examples(Block):
-    """Rows to look at, capped by the check."""
+    """Rows to show; the check limits their number."""
 
     block: Literal["examples"] = "examples"
     examples: tuple[Example, ...]

@@ -35,16 +35,16 @@ class Needed(int):
 class Estimate(ABC):
     """A statistic of a sample. Fractions are in 0..1, everything else is in the metric's unit.
 
-    Beside bounds and p-values it has
+    Besides bounds and p-values it has
 
-    - ``value``: the estimate itself; None where the sample says nothing (then bounds and p-values are None too).
-    - ``n``: rows, queries or processes that it rests on.
-    - ``method``: how its bounds are made, or why there are none.
-    - ``exact``: it is decided by itself, not by bounds; ``in_this_run``: it is about one run, not about a file.
-    - ``reason``: why there is no upper bound; ``by_processes``: processes were held to it, since queries don't count.
+    - ``value``: the estimate itself; None if the sample gives none (bounds and p-values are then None too).
+    - ``n``: number of rows, queries or processes behind it.
+    - ``method``: how its bounds are computed, or why there are none.
+    - ``exact``: its value decides, not its bounds. ``in_this_run``: it is about one run, not about a file.
+    - ``reason``: why there is no upper bound. ``by_processes``: processes decide, since queries are not independent.
     - ``notes``: sentences for the reader.
-    - ``parts``: where it is over several (the worst slice, the share of drifted columns), each by name; each is
-      compared with ``part_threshold``, or where that is None against the requirement's own threshold.
+    - ``parts``: estimates by name, if it combines several (the worst slice, the share of drifted columns). Each is
+      compared with ``part_threshold``, or with the requirement's own threshold if that is None.
     """
 
     __slots__ = ()
@@ -84,35 +84,35 @@ class Estimate(ABC):
 
     @abstractmethod
     def bound(self, confidence: float, side: Side) -> float | None:
-        """The one-sided bound at this confidence, or None where the method gives none."""
+        """The one-sided bound at this confidence; None: the method gives none."""
 
     @abstractmethod
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """The smallest a at which ``bound(1 - a, side)`` clears the threshold; None where there is no bound.
+        """The smallest a at which ``bound(1 - a, side)`` clears the threshold; None: there is no bound.
 
         ``side="lower"`` is evidence that the parameter lies above the threshold (its lower bound is at or above it),
         ``side="upper"`` that it lies below.
         """
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:
-        """The n at which the side on which ``value`` lies is shown at level alpha in 80 % of samples.
+        """The n that shows in 80 % of samples, at level alpha, on which side of the threshold ``value`` lies.
 
-        None where value is on the threshold, or the method can't say. A `Needed` where it is not more of what ``n``
-        counts.
+        None: the value is on the threshold, or the method gives no n. A `Needed`: it counts something else than
+        ``n``.
         """
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Counted over the whole file, or seen in this run: no interval.
+    """A count over the whole file, or an observation of this run: no interval.
 
     Args:
         value: Fractions in 0..1, everything else in the metric's unit.
-        n: What it was counted over.
+        n: Number of items over which it was counted.
         method: How it was counted.
         in_this_run: It is a fact about one run (an observed maximum), not about a file.
-        first: What was counted, the first one or two of it by name; said where it is too much.
+        first: The first one or two counted items by name; shown if the count is too high.
     """
 
     value: float
@@ -125,9 +125,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """A metric with parts. ``whole`` is its value without a part, where it has one of its own.
+    """A metric with parts. ``whole`` is its value without a part, if it has one.
 
-    A part that was measured by itself (a rate) may have its own reasons to mistrust it.
+    A part that was measured separately (a rate) may have its own reasons to mistrust it.
     """
 
     parts: Mapping[str, Estimate | Fact | Measured]
@@ -135,10 +135,10 @@ class Parts:
 
 
 class Comparison(ABC):
-    """A candidate beside another model on the same items, or in the same paired processes.
+    """A comparison of the candidate with another model on the same items, or in paired processes.
 
-    ``baseline_value`` is the other model's value, ``candidate_value`` the candidate's. Where ``same_candidate`` holds,
-    that is the value which the metric has without the other model.
+    ``baseline_value`` is the other model's value, ``candidate_value`` the candidate's. ``same_candidate``: the latter
+    equals the metric's value without the other model.
     """
 
     __slots__ = ()
@@ -157,10 +157,10 @@ class Comparison(ABC):
 
     @abstractmethod
     def difference(self, factor: float, margin: float) -> Estimate:
-        """Estimate of candidate - factor x baseline; ``margin`` is where it will be held (score intervals need it)."""
+        """Estimate of candidate - factor x baseline; ``margin`` is its threshold (score intervals need it)."""
 
     def ratio(self) -> Estimate | None:
-        """Estimate of candidate / baseline, or None where only differences are defined."""
+        """Estimate of candidate / baseline; None: only differences are defined."""
         return None
 
 
@@ -178,8 +178,8 @@ class ComparisonParts:
 class Measured:
     """An estimate or fact with reasons to mistrust its measurement.
 
-    ``invalid`` is what the harness or the surroundings did (it voids the measurement); ``withhold`` is behaviour of
-    the system itself (no steady state, drift): it can keep a requirement from PASS, never from FAIL.
+    ``invalid`` is a fault of the harness or the surroundings, which voids the measurement. ``withhold`` is behaviour
+    of the system itself (no steady state, drift), which can prevent PASS, never FAIL.
     """
 
     estimate: Estimate | Fact | Parts
@@ -189,5 +189,5 @@ class Measured:
 
     @classmethod
     def of(cls, found: Estimate | Fact | Parts | Measured) -> Measured:
-        """Wrap an estimate or fact as one of these, with no reason where it comes without."""
+        """Wrap an estimate or fact, without reasons if it has none."""
         return found if isinstance(found, Measured) else cls(found)

@@ -26,7 +26,7 @@ conditions call ``reference`` and ``current``. The others are what they say.
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A declared metric, known to validation without running anything.
+    """Declaration of a metric, which validation knows without running anything.
 
     Args:
         name: As written in a requirement (``latency_p99``).
@@ -34,22 +34,21 @@ class Metric:
             ``label`` stands for the unit of the dataset's label.
         better: The direction that is better; an operator that points the other way is a spec error.
         summary: One line: what it is.
-        parts: What its parts are (``class``, ``slice``, ``column``, ``batch``, ``k``), or None.
-        interval: How its interval is made; empty for an exact fact.
-        exact: Counted over the whole file or a fact of this run: no interval, may stand with ``==``.
-        whole: It also has a value without a part, although it has parts (``throughput``: the best batch).
-        least: The smallest value that it can have, in its unit; None: what the unit tells (a fraction is 0 at least).
-        most: The largest, likewise.
-        edge_shown: A sample can show that it is 0, although it is not an exact fact: of each of its parts it shows
-            enough.
-        shows: What it shows to a reader who does not know the check, beside what all metrics of the check show.
-        headline: Of a metric that stands for how good answers are: its rank; of those measured the lowest is quoted.
-        instead: Of a mean that hides the tail, and so can't block: metrics that may block in its place.
-        scales: How its standard error changes with the truth, where that is known: as of an area under the ROC curve,
-            of a harmonic mean of two shares (F1), or of a calibration error.
-        extreme: Of several parts it is the worst one, or the gap between two, so that no single n tells its error.
-        neutral: Of a metric that compares with a baseline by itself: its value where neither model is better.
-        label: Plain name for people who don't know it, as used in a sentence; empty: the name says it.
+        parts: Kind of its parts (``class``, ``slice``, ``column``, ``batch``, ``k``), or None.
+        interval: How its interval is computed; empty for an exact fact.
+        exact: A count over the whole file, or a fact of this run: no interval, and ``==`` is allowed.
+        whole: It has a value without a part, although it has parts (``throughput``: the best batch).
+        least: Its smallest possible value, in its unit; None: that of the unit (0 for a fraction).
+        most: Its largest possible value, in its unit; None: that of the unit.
+        edge_shown: A sample can show that it is 0, although it is not an exact fact.
+        shows: What it shows to a reader who does not know the check, besides what all metrics of the check show.
+        headline: Rank of a metric that stands for the quality of answers; the report quotes the lowest rank measured.
+        instead: For a mean that hides the tail, and so can't block: metrics that can.
+        scales: How its standard error depends on the true value, if known: as for an area under the ROC curve, a
+            harmonic mean of two shares (F1), or a calibration error.
+        extreme: It is the worst of several parts, or the gap between two, so no single n determines its error.
+        neutral: For a metric that itself compares with a baseline: its value if neither model is better.
+        label: Plain name for people who don't know it, as used in a sentence; empty: its own name is plain.
     """
 
     name: str
@@ -78,5 +77,5 @@ class Metric:
 
     @property
     def family(self) -> IntervalFamily:
-        """How its interval is made."""
+        """Method of its interval."""
         return family_of(self.interval)

@@ -16,7 +16,7 @@ class KnownRemedy(Frozen):
 
 
 class RemoveRows(KnownRemedy):
-    """Rows to take out of a dataset."""
+    """Rows to remove from a dataset."""
 
     remedy: Literal["remove rows"] = "remove rows"
     dataset: str
@@ -40,7 +40,7 @@ class CorrectLabels(KnownRemedy):
 
 
 class Recalibrate(KnownRemedy):
-    """A map of probabilities that was fitted on one half of the rows and judged on the other."""
+    """A map of probabilities, fitted on one half of the rows and judged on the other."""
 
     remedy: Literal["recalibrate"] = "recalibrate"
     method: str

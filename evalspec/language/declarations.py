@@ -16,31 +16,31 @@ RowsRole = Literal["judged", "beside", "trained"]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """A field that says how much is measured or told, and not what: with another value numbers still compare."""
+    """A field that sets how much is measured or shown, not what: its value does not affect comparability."""
 
 
 @dataclass(frozen=True, slots=True)
 class Circumstance:
-    """A field whose value stands among the conditions of every number, under its own name."""
+    """A field whose value is a condition of every number, under the field's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A field that lists parts: with another list a part that is in both is still the same."""
+    """A field that lists parts: a part that is in two different lists is the same part."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassOfModel:
-    """A field that names a class of the model: refused where the spec states the classes and it is none of them."""
+    """A field that names a class of the model; refused if the spec states the classes without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A field that names one dataset or several.
+    """A field that names one or more datasets.
 
     Args:
-        role: What the rows are to the check. ``judged``: it is about them; ``beside``: it compares them with others,
-            and one of these is what the model is judged on; ``trained``: the model has seen them.
+        role: Role of the rows in the check. ``judged``: the check is about them. ``beside``: the check compares them,
+            and the model is judged on one of the two sides. ``trained``: the model was trained on them.
     """
 
     role: RowsRole

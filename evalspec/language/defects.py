@@ -37,10 +37,10 @@ def share_of(count: int, share: float) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Defect:
-    """Something wrong with evidence. A subclass changes what it is about and hands back all else as it is.
+    """A defect in the evidence. A subclass changes one kind of evidence and returns everything else unchanged.
 
-    Defects of a class that differ in numbers alone are one defect in several strengths: the mildest that does turns a
-    requirement red, so that others stay as they are.
+    Defects of one class that differ only in numbers are one defect in several strengths. The selftest uses the mildest
+    one that makes a requirement fail.
 
     Args:
         what: The defect, in words for people: ``a third of the answers is wrong``.
@@ -50,40 +50,40 @@ class Defect:
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Evidence that checks share and that it changes: ``("answers", model, dataset)``, ``("rows", dataset)``.
+        """Shared evidence that it changes: ``("answers", model, dataset)`` or ``("rows", dataset)``.
 
-        Empty: it is the check's own, such as its timings.
+        Empty: it changes evidence of the check itself, such as its timings.
         """
         return ()
 
     def answers(self, answers: Predictions, inputs: Inputs) -> Predictions:
-        """Answers that were made before the check; ``inputs`` are those of the check that asks."""
+        """Change answers that existed before the check; ``inputs`` are those of the check."""
         return answers
 
     def answers_again(self, answers: Predictions, name: str) -> Predictions:
-        """Answers to rows that the check made itself, or asked about again under this name."""
+        """Change answers to the rows that the check requested under this name."""
         return answers
 
     def rows(self, dataset: str, rows: pa.Table, read: Callable[[str], pa.Table]) -> pa.Table:
-        """All rows of a dataset; their number, columns and types stay. ``read`` gives those of others as they are."""
+        """Change rows of a dataset, not their number, columns or types. ``read`` returns other datasets unchanged."""
         return rows
 
     def samples(self, samples: Samples) -> Samples:
-        """Timings of one process."""
+        """Change timings of one process."""
         return samples
 
     def probe(self, probe: Probe) -> Probe:
-        """Findings of one process."""
+        """Change what a probe found in one process."""
         return probe
 
     def file(self, name: str, path: Path, scratch: Path) -> Path:
-        """A file that a check names: ``path``, or a copy of it in ``scratch`` with the defect."""
+        """A file that a check names: ``path`` itself, or a copy in ``scratch`` with the defect."""
         return path
 
     def likelihoods(self, found: TokenLikelihoods) -> TokenLikelihoods:
-        """Likelihoods that a language model gave."""
+        """Change likelihoods from a language model."""
         return found
 
     def facts(self, model: str, facts: Cells) -> Cells:
-        """Facts known of a model: its size, its precision."""
+        """Change known facts about a model: its size, its precision."""
         return facts

@@ -10,10 +10,10 @@ from evalspec.errors import Problem, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Facts that can be known of a dataset without reading its rows.
+    """Facts about a dataset that are known without reading its rows.
 
     Args:
-        rows: Number of rows, or None where the format doesn't say before it is read.
+        rows: Number of rows; None: the format shows it only when it is read.
         columns: Column: arrow type as text, in the file's order.
     """
 

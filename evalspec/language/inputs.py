@@ -31,31 +31,31 @@ __all__ = [
 
 
 class Inputs(Protocol):
-    """Inputs that a check may ask for while it runs."""
+    """Everything that a check may request while it runs."""
 
     @property
     def rng(self) -> np.random.Generator:
-        """A Generator of this check's own, from the spec's seed and the check's id."""
+        """Random generator of this check, seeded by the spec's seed and the check's id."""
         ...
 
     @property
     def confidence(self) -> float:
-        """Of the policy."""
+        """Confidence of the policy."""
         ...
 
     @property
     def alpha_fail(self) -> float:
-        """The strictest level Holm will ask for: resampling must reach beyond it."""
+        """The strictest level that Holm's correction may use; resampling must resolve smaller p-values."""
         ...
 
     @property
     def draft(self) -> bool:
-        """Few rows, few queries."""
+        """True in a draft: few rows and few queries."""
         ...
 
     @property
     def today(self) -> datetime.date:
-        """The day on which the run began (UTC); where a record is verified, that of the record."""
+        """The day on which the run began (UTC); in a verification, the day of the record."""
         ...
 
     @property
@@ -64,23 +64,23 @@ class Inputs(Protocol):
         ...
 
     def table(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Rows of a dataset; None: all columns."""
+        """Rows of a dataset, with these columns; None: all columns."""
         ...
 
     def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The same rows in the same order, some at a time, none of the batches empty; nothing is kept in memory.
+        """The rows of `table` in the same order, in batches that are never empty; nothing is kept in memory.
 
-        Each call begins with the first row. What is wrong with a row is raised when its batch is asked for.
+        Each call begins with the first row. An error in a row is raised with its batch.
         """
         ...
 
     def scan(self, scans: Sequence[Scan]) -> list[Any]:
-        """The watchers of these scans, in their order, when all rows went by; nobody may change them.
+        """The watchers of these scans, in their order, after all rows have passed; they must not be changed.
 
-        Each dataset is gone through once at most, for other checks of the spec as well (`Check.scans`).
+        Each dataset is read once at most, also for other checks of the spec (`Check.scans`).
 
         Raises:
-            InputError: Rows can't be read, or hold what can't be looked at.
+            InputError: Rows can't be read, or hold values that can't be used.
         """
         ...
 
@@ -89,7 +89,7 @@ class Inputs(Protocol):
         ...
 
     def key(self, dataset: str) -> str | None:
-        """Name of the column that names a row."""
+        """Name of the key column."""
         ...
 
     def label_unit(self, dataset: str) -> str | None:
@@ -101,11 +101,11 @@ class Inputs(Protocol):
         ...
 
     def column_names(self, dataset: str) -> tuple[str, ...]:
-        """Its columns, without reading rows where the format allows."""
+        """Names of its columns; rows are read only if the format requires it."""
         ...
 
     def has_clusters(self, dataset: str) -> bool:
-        """Rows of it may share something, so that `clusters` will say what."""
+        """True if its rows may belong to clusters; `clusters` returns them."""
         ...
 
     def feature_columns(self, dataset: str) -> tuple[str, ...]:
@@ -113,15 +113,15 @@ class Inputs(Protocol):
         ...
 
     def stated_columns(self, dataset: str) -> tuple[str, ...]:
-        """Columns that the spec says the candidate reads, of those that are there; none where it doesn't say."""
+        """Columns that the candidate reads according to the spec, if the dataset has them; empty: it does not say."""
         ...
 
     def clusters(self, dataset: str) -> NDArray[np.int64] | None:
-        """Index of each row's cluster, shape (n,); None where the dataset names no cluster."""
+        """Index of each row's cluster, shape (n,); None: the dataset has none."""
         ...
 
     def predictions(self, dataset: str, model: str | None = None) -> Predictions:
-        """Predictions of a model (default: the check's own) on a dataset; made once and shared."""
+        """Predictions of a model (default: the check's own) on a dataset; computed once and shared."""
         ...
 
     def slice_names(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class Inputs(Protocol):
         ...
 
     def slice_where(self, name: str) -> str:
-        """Condition of a slice of the spec, as it is written there."""
+        """Condition of a slice, as written in the spec."""
         ...
 
     def slice_mask(self, name: str, dataset: str) -> SliceMask:
@@ -137,13 +137,13 @@ class Inputs(Protocol):
         ...
 
     def measure(self, schedule: Schedule, dataset: str, model: str | None = None) -> list[Samples]:
-        """Fresh processes, one after the other, each measured by this schedule."""
+        """Measure fresh processes, one after the other, by this schedule."""
         ...
 
     def measure_paired(self, schedule: Schedule, dataset: str, baseline: str) -> tuple[list[Samples], list[Samples]]:
-        """A B B A blocks of the check's model and a baseline in pairs of fresh processes.
+        """Measure the check's model and a baseline in A B B A blocks, in pairs of fresh processes.
 
-        A schedule's background runs beside the blocks of the check's model only, so that a model can be set against
+        A schedule's background runs only during the blocks of the check's model, so a model can be compared with
         itself.
         """
         ...
@@ -158,41 +158,41 @@ class Inputs(Protocol):
         options: Cells | None = None,
         telemetry_s: float | None = None,
     ) -> list[Probe]:
-        """Ask fresh processes, one after the other, that hold the model and these rows.
+        """Run a probe in fresh processes, one after the other, that hold the model and these rows.
 
         Args:
             probe: A module of ``evalspec/measure/probes``.
             dataset: Rows that it may serve.
             model: Default: the check's own.
-            processes: How many.
-            options: Handed to the probe.
-            telemetry_s: Read the machine's counters each so many seconds meanwhile; None: don't.
+            processes: Number of processes.
+            options: Options of the probe.
+            telemetry_s: Interval at which the machine's counters are read; None: they are not read.
         """
         ...
 
     def predict(
         self, rows: pa.Table, dataset: str, name: str, model: str | None = None, *, variant: Variant = FIRST
     ) -> Predictions:
-        """Answers of a model (default: the check's own) to rows that the check made, asked for now.
+        """Answers of a model (default: the check's own) to rows that the check made, computed now.
 
-        Altered copies, or the rows of `table` as they are: then the model is asked a second time, in another process
-        than the one that made `predictions`. Nothing is shared: the same rows under another name are asked about again.
-        `NeedPredictions.copies` counts how often.
+        The rows are altered copies, or those of `table` unchanged. A different process answers them than for
+        `predictions`, and nothing is shared: the same rows under another name are answered again.
+        `NeedPredictions.copies` states the number of calls.
 
         Args:
-            rows: With the columns of the dataset; its label and clusters are read from here.
-            dataset: Where they come from.
-            name: Of these rows, once for each check: ``blur 3``.
+            rows: Rows with the columns of the dataset; label and clusters are read from them.
+            dataset: Dataset that they come from.
+            name: Name of these rows, unique within the check: ``blur 3``.
             model: Default: the check's own.
-            variant: Wording and draw, of a language model.
+            variant: Wording and draw, for a language model.
 
         Raises:
-            NotRunError: The model is read from files, which hold no answers to other rows.
+            NotRunError: The model's answers are in files, which have none for other rows.
         """
         ...
 
     def sent_texts(self, model: str) -> SentTexts | None:
-        """Texts that a language model is sent with every row; None: it is sent no prompt.
+        """Texts that a language model receives with every row; None: it has no prompt.
 
         Raises:
             InputError: Examples of its prompt can't be read.
@@ -202,30 +202,30 @@ class Inputs(Protocol):
     def token_likelihoods(
         self, texts: Sequence[str], name: str, windows: Windows, model: str | None = None, *, beside: str | None = None
     ) -> TokenLikelihoods:
-        """Likelihoods that a language model (default: the check's own) gives the tokens of texts, asked for now.
+        """Likelihoods of the tokens of texts by a language model (default: the check's own), computed now.
 
         Args:
-            texts: Each by itself.
-            name: Of these texts and windows, once for each check and model: ``heldout``.
-            windows: As the texts are cut.
+            texts: Texts, each scored separately.
+            name: Name of these texts and windows, unique for each check and model: ``heldout``.
+            windows: How texts are cut into windows.
             model: Default: the check's own.
-            beside: A model that the same process holds and asks about the same tokens; None: none.
+            beside: A second model that scores the same tokens in the same process; None: none.
 
         Raises:
             InputError: The model has no such context, or gives no finite likelihood.
-            NotRunError: It gives no likelihoods, or the two have other tokens.
+            NotRunError: It gives no likelihoods, or the two models have different tokens.
         """
         ...
 
     def model_facts(self, model: str | None = None) -> Cells:
-        """Size, precision asked and observed, device, batch, preprocessing digest."""
+        """Size, precision (requested and observed), device, batch, digest of the preprocessing."""
         ...
 
     def code(self, path: str, what: str) -> Path:
-        """A file of code that the spec names; ``what`` names it in the sentence where it may not run.
+        """A file of code that the spec names; ``what`` is its name in the error if code may not run.
 
         Raises:
-            InputError: It is not there, or code may not run.
+            InputError: The file is missing, or code may not run.
         """
         ...
 
@@ -233,16 +233,16 @@ class Inputs(Protocol):
         """A file that the check names.
 
         Raises:
-            InputError: It is not there, or lies outside the spec's folder and may not.
+            InputError: The file is missing, or lies outside the spec's folder without permission.
         """
         ...
 
     def files(self, dataset: str) -> tuple[Path, ...]:
-        """The files that a dataset is read from; empty where it comes with a package."""
+        """The files of a dataset; empty: it comes with a package."""
         ...
 
     def progress(self, done: float, total: float, what: str) -> None:
-        """Tell how far the check has come."""
+        """Report the progress of the check."""
         ...
 
 

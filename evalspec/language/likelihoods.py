@@ -18,10 +18,10 @@ class Windows:
     """Windows of a text in which a model scores the likelihood of tokens.
 
     Args:
-        context: Tokens that the model sees at most; a window without overlap scores as many.
-        stride: Tokens from the beginning of one window to that of the next. The second and later windows score their
-            last ``stride`` tokens, so that each token is scored once.
-        most: Windows of a text at most; None: as many as the text has.
+        context: Maximum number of tokens that the model sees; a window without overlap scores all of them.
+        stride: Tokens from the start of one window to the start of the next. The second and later windows score their
+            last ``stride`` tokens, so each token is scored once.
+        most: Maximum number of windows of a text; None: all.
     """
 
     context: int
@@ -53,19 +53,19 @@ class SideLikelihoods:
 class TokenLikelihoods:
     """Likelihoods of the tokens of n texts, in their order, summed over each text.
 
-    Tokens that begin, end or pad a text are seen by the model and are not scored.
+    The model sees the tokens that begin, end or pad a text, but they are not scored.
 
     Args:
         model: Name of the model.
         tokens: shape (n,), tokens scored.
-        bytes: shape (n,), UTF-8 bytes of the text that they stand for.
-        ends: shape (n,), characters from the beginning of the text to the end of its last scored token.
+        bytes: shape (n,), UTF-8 bytes of the scored text.
+        ends: shape (n,), characters from the start of the text to the end of its last scored token.
         nll: shape (n,), nats: sum of the negative logarithms of their likelihoods.
-        right: shape (n,), tokens that the model thought the likeliest.
-        digest: Of all scored tokens with their places; models that see the same tokens have the same.
-        first: Numbers of the first tokens of the first text, as the model sees them.
-        begins_twice: Texts that the model sees with two begin tokens.
-        beside: Of another model, asked about the same tokens at the same time; None: none was.
+        right: shape (n,), tokens that were the model's likeliest.
+        digest: Digest of all scored tokens with their positions; it is equal for models that see the same tokens.
+        first: Ids of the first tokens of the first text, as the model sees them.
+        begins_twice: Number of texts that the model sees with two begin tokens.
+        beside: Likelihoods of the same tokens by a second model; None: there is none.
         details: Facts of the run: tokens of the vocabulary, batch, seconds.
     """
 
@@ -83,7 +83,7 @@ class TokenLikelihoods:
 
     @property
     def n(self) -> int:
-        """Texts."""
+        """Number of texts."""
         return len(self.tokens)
 
 

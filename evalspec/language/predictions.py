@@ -34,38 +34,36 @@ class Predictions:
     Args:
         model: Name of the model in the spec.
         dataset: Name of the dataset.
-        n: Rows.
-        classes: Label of each class index, as text; None where nothing has classes.
-        probabilities: shape (n, C), rows sum to 1 (of ``labels``: each by itself); None where the model gives none.
-        predicted: shape (n,), class index; None for another task.
-        values: shape (n,), predicted value in the label's unit; None for another task.
+        n: Number of rows.
+        classes: Label of each class index, as text; None: the task has no classes.
+        probabilities: shape (n, C), rows sum to 1 (not for ``labels``); None: the model gives none.
+        predicted: shape (n,), class index; None for other tasks.
+        values: shape (n,), predicted value in the label's unit; None for other tasks.
         lower, upper: shape (n,), a stated prediction interval, or None.
-        truth: None where the dataset has no label; else by task. ``classes``: shape (n,), class index (int64).
+        truth: None if the dataset has no label, else by task. ``classes``: shape (n,), class index (int64).
             ``values``: shape (n,), float64. ``labels``: shape (n, C), bool. ``text``: shape (n,), objects: a str, or
-            a tuple of str where a row has several references. ``boxes``: None (see ``true_boxes``). ``mask``: shape
-            (n, H, W), class index, -1 where nothing is judged.
-        clusters: shape (n,), index of each row's cluster; None where the dataset has no ``cluster:``.
-        digest: Digest of model, preprocessing, dataset and batch that these came from.
+            a tuple of str if a row has several references. ``boxes``: None (see ``true_boxes``). ``mask``: shape
+            (n, H, W), class index, -1 for pixels that are not judged.
+        clusters: shape (n,), index of each row's cluster; None: there are no clusters.
+        digest: Digest of model, preprocessing, dataset and batch.
         label_unit: Unit of ``values``, or None.
         details: Facts of the run: precision and provider observed, batch, padding, seconds.
-        members: ``labels``: shape (n, C), classes that the model says a row has.
+        members: ``labels``: shape (n, C), predicted classes of a row.
         texts: ``text``: shape (n,), str objects, as the model wrote them.
         masks: ``mask``: shape (n, H, W), class index of each pixel.
-        boxes: ``boxes``: what the model found.
-        true_boxes: ``boxes``: what is there; None where the dataset has no label.
-        embeddings: shape (n, d), float32: what the model makes of a row before it answers, or beside its answer; None:
-            none is named in its ``outputs``.
+        boxes: ``boxes``: predicted boxes.
+        true_boxes: ``boxes``: true boxes; None if the dataset has no label.
+        embeddings: shape (n, d), float32: embedding of each row; None: ``outputs`` names none.
         finish_reasons: ``text``: shape (n,), str objects: why the model stopped (``stop``, ``length``), or None.
-        tokens: ``text``: shape (n,), how many tokens it wrote, or None.
-        extracted: ``text``: shape (n,), the answer inside each text, as a str in the form in which it is compared, or
-            None where a text has none; None: the model has no ``answer:``, and whole texts are compared.
-        extracted_as: How these are compared; None: there are none.
-        masses: ``classes`` of a model that chooses from options: shape (n,), probability that all of them together
-            have; or None.
-        again: Further answers to the same rows, each as good as these: other samples, or other orders of options.
-        by_template: Answers by the other templates of the model's prompt, each with further ones of its own.
-        written: Texts that a model which chooses from options writes beside, with further ones of their own; or None.
-        asked: Answers to each row of the dataset, where all of them stand below each other; then ``n`` counts answers.
+        tokens: ``text``: shape (n,), number of tokens in each text, or None.
+        extracted: ``text``: shape (n,), the answer inside each text, as a str in the form for comparison, or None if a
+            text has none. None: the model has no ``answer:``, and whole texts are compared.
+        extracted_as: How these answers are compared; None: there are none.
+        masses: ``classes`` of a model that chooses from options: shape (n,), total probability of the options; or None.
+        again: Further answers to the same rows, equally valid: other samples, or other orders of options.
+        by_template: Answers with the other templates of the model's prompt, each with its own further ones.
+        written: Texts from a model that chooses and also writes, with their own further ones; or None.
+        asked: Answers to each row of the dataset, if all answers are concatenated; then ``n`` counts answers.
     """
 
     model: str
@@ -100,12 +98,12 @@ class Predictions:
 
     @property
     def task(self) -> Task:
-        """Kind of answer that it gives for a row."""
+        """Kind of answer to a row."""
         return task_of(self)
 
     @property
     def is_classification(self) -> bool:
-        """True if it gives one class for a row."""
+        """True if an answer is one class."""
         return self.task == "classes"
 
 

@@ -27,21 +27,21 @@ _GRAMMAR = "write METRIC[(PART)] OP VALUE [UNIT] or METRIC[(PART)] OP [Kx] MODEL
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A sentence, resolved against the metric that it names.
+    """A parsed requirement with its metric.
 
     Args:
-        sentence: As written, white space folded.
+        sentence: The text as written, with white space collapsed.
         metric: Name of the metric.
         part: Its part, or None.
         op: The operator.
-        threshold: What the value (or the difference, or the ratio) is compared with, in ``unit``.
-            Against a model: the offset in ``unit``, 0 where only a factor stands.
-        unit: Unit of the threshold: the metric's own (``label`` replaced by the dataset's label unit where it has
+        threshold: Threshold of the value, the difference or the ratio, in ``unit``.
+            Against a model: the offset in ``unit``; 0 if there is only a factor.
+        unit: Unit of the threshold: the metric's own (``label`` is replaced by the dataset's label unit, if it has
             one); ``pp`` for differences of fractions; ``x`` for pure ratios (``<= 1.2x baseline``).
-        model: The model named on the right, or None.
-        factor: K of ``Kx``; 1 where there is none.
-        has_offset: ``+|- VALUE`` is in the sentence (so ``>= baseline`` is an offset of 0 as well).
-        written_unit: Unit that is in the sentence, where it differs from ``unit``; empty: it is not.
+        model: The model on the right side, or None.
+        factor: K of ``Kx``; 1 if there is none.
+        has_offset: It has ``+|- VALUE``; ``>= baseline`` counts as an offset of 0.
+        written_unit: Unit as written, if it differs from ``unit``; otherwise empty.
     """
 
     sentence: str
@@ -57,7 +57,7 @@ class Requirement:
 
     @property
     def is_ratio(self) -> bool:
-        """True if it is held as a ratio: a factor other than 1 and no offset."""
+        """True if it is decided as a ratio: a factor other than 1 and no offset."""
         return self.model is not None and self.factor != 1.0 and not self.has_offset
 
     @property
@@ -66,7 +66,7 @@ class Requirement:
         return self.op in ("<=", "<")
 
     def name(self, check_id: str) -> str:
-        """The name used by ``--only``, waivers, JUnit, compare and links: it stays when the threshold moves."""
+        """Name in ``--only``, waivers, JUnit, compare and links; it does not depend on the threshold."""
         part = f"({self.part})" if self.part is not None else ""
         against = f" vs {self.model}" if self.model is not None else ""
         return f"{check_id}/{self.metric}{part}{against}"

@@ -19,33 +19,33 @@ class Schedule:
     """Schedule of a measurement, for a worker.
 
     Args:
-        kind: ``single_stream``: one query after the other; ``multi_stream``: one item of each of ``batch`` streams at
-            a time, together; ``offline``: batches back to back, until time and count; ``open_loop``: queries at the
-            times in ``arrivals_ns``, whether or not the ones before have ended.
+        kind: ``single_stream``: one query after the other. ``multi_stream``: a query has one item from each of
+            ``batch`` streams. ``offline``: batches back to back, until time and count are reached. ``open_loop``:
+            queries at the times in ``arrivals_ns``, even if earlier ones have not ended.
         queries: Queries in each fresh process (for ``offline``: the minimum).
-        processes: Fresh processes (for a comparison: pairs of them).
+        processes: Fresh processes (for a comparison: pairs of processes).
         batch: Items per query.
-        warmup_queries: At least so many queries before measuring.
-        warmup_s: And at least so long.
-        settle: And until latencies are steady, or too long.
-        min_s: Measure at least so long in each process or block.
-        seed: Order of the items.
-        limit_s: Give up a process after so long.
+        warmup_queries: Minimum number of queries before measuring.
+        warmup_s: Minimum time before measuring.
+        settle: Warm up until latencies are steady, within a limit.
+        min_s: Minimum time in each process or block.
+        seed: Seed of the order of items.
+        limit_s: Longest time for a process.
         arrivals_ns: ``open_loop``: shape (queries,), rising, when each query is to be sent.
         items: ``open_loop``: shape (queries,), row of each query; None: the seeded order.
-        interval_ns: ``multi_stream``: a query each so many ns, whether or not the one before has ended; None: one
-            after the other.
-        max_batch: ``open_loop`` in process: so many waiting queries are served together at most.
-        queue_delay_s: And a query waits at most so long for others to join it.
+        interval_ns: ``multi_stream``: interval between queries, even if the one before has not ended; None: one after
+            the other.
+        max_batch: ``open_loop`` in process: maximum number of waiting queries that are served together.
+        queue_delay_s: Longest time that a query waits for others to join it.
         timeout_s: A query that takes longer has failed.
         clients: Client processes that drive a server.
-        connections: Connections of each client to a server. ``offline``: so many requests to it are always under way.
-        repeats: Each item is sent so many times in a row (1; 2 in an audit for caching: block 0 first, 1 again).
-        telemetry_s: Read the machine's counters each so many seconds meanwhile; None: don't.
-        background: Work that runs beside it: ``cpu``, ``memory``, ``gpu``; None: nothing.
-        background_workers: Processes of it.
-        sizes: ``open_loop``: shape (queries,), items of each query, handed to the model in one batch; then ``batch`` is
-            so many of them whose answers are kept. None: ``batch`` in all of them.
+        connections: Connections of each client to a server. ``offline``: number of requests in flight at any time.
+        repeats: How often each item is sent in a row: 1; 2 in an audit for caching (block 0, then block 1).
+        telemetry_s: Interval at which the machine's counters are read; None: they are not read.
+        background: Work beside the model: ``cpu``, ``memory``, ``gpu``; None: nothing.
+        background_workers: Processes of this work.
+        sizes: ``open_loop``: shape (queries,), items of each query, which the model receives as one batch. ``batch`` is
+            then the number of items whose answers are kept. None: ``batch`` items in every query.
     """
 
     kind: Literal["single_stream", "multi_stream", "offline", "open_loop"]
@@ -74,7 +74,7 @@ class Schedule:
 
     @property
     def measuring_s(self) -> float:
-        """Of ``limit_s``: what is left is for the answer of the process."""
+        """Share of ``limit_s`` for measuring; the rest is for the answer of the process."""
         return 0.9 * self.limit_s
 
 
@@ -85,20 +85,20 @@ class Samples:
     Args:
         model: Name of the model.
         process: Index of the fresh process (pairs share it).
-        block: shape (q,), index of the block (A B B A: 0..3; 0 where there are no blocks).
+        block: shape (q,), index of the block (A B B A: 0..3; without blocks: 0).
         intended_ns, sent_ns, end_ns: shape (q,), on the process's monotonic clock, from the start of measuring.
         items: shape (q,), row index of the first item of each query.
-        batch: Items per query; where there are ``sizes``: of so many items of each the answers are kept.
-        ok: shape (q,), False where the query raised.
-        warmup: Queries made before and not kept here.
+        batch: Items per query. With ``sizes``: number of items in each query whose answers are kept.
+        ok: shape (q,), False if the query raised.
+        warmup: Number of warm-up queries, which are not kept.
         details: Threads, provider and precision observed, warm-up seconds, timer overhead.
-        answers: shape (q, batch), class index or value that was answered, NaN where there was none; None: not kept.
-        first_ns: shape (q,), when the first byte of the answer came; None: with the rest of it.
-        outcome: shape (q,), index into `OUTCOMES`; None: answered where ``ok``, else failed.
-        together: shape (q,), queries that the server took together (dynamic batching); None: each by itself.
-        telemetry: What was read of the machine meanwhile, or None.
-        sizes: shape (q,), items of each query; None: ``batch`` in all of them.
-        streams: Answers of the queries, where the model streams them.
+        answers: shape (q, batch), class index or value of each answer, NaN if there was none; None: not kept.
+        first_ns: shape (q,), time of the first byte of the answer; None: it came with the rest.
+        outcome: shape (q,), index into `OUTCOMES`; None: answered if ``ok``, else failed.
+        together: shape (q,), queries that the server batched together (dynamic batching); None: it did not batch.
+        telemetry: Readings of the machine during the measurement, or None.
+        sizes: shape (q,), items of each query; None: ``batch`` items in every query.
+        streams: Streamed answers of the queries, if the model streams.
     """
 
     model: str

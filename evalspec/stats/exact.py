@@ -10,12 +10,12 @@ from evalspec.evidence.estimate import Comparison, Estimate, Side
 
 @dataclass(frozen=True)
 class Exact(Estimate):
-    """A known number, as an estimate without doubt.
+    """A known number, as an estimate without uncertainty.
 
     Args:
         value: The number.
-        n: What it was counted over.
-        method: How.
+        n: Number of items over which it was counted.
+        method: How it was counted.
         in_this_run: It is about one run, not about a file.
     """
 
@@ -30,7 +30,7 @@ class Exact(Estimate):
         return self.value
 
     def p_value(self, threshold: float, side: Side) -> float:
-        """0 where it lies on that side of the threshold or on it, else 1."""
+        """0 if it lies on that side of the threshold or on it, else 1."""
         return 0.0 if (self.value >= threshold if side == "lower" else self.value <= threshold) else 1.0
 
 

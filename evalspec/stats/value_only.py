@@ -9,7 +9,7 @@ from evalspec.evidence.estimate import Estimate, Side
 
 @dataclass(frozen=True, slots=True)
 class ValueOnly(Estimate):
-    """A value without bounds: the sample is too small, or says nothing. ``method`` says what would give a bound.
+    """A value without bounds, since the sample is too small. ``method`` says what would give a bound.
 
     Args:
         value: The statistic, or None where there is none.

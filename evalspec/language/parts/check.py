@@ -107,21 +107,21 @@ class Check(Part):
 
     @classmethod
     def under(cls, dimension: str) -> type[Check]:
-        """The class of this kind for entries under a dimension; another than its own where it stands under several."""
+        """The class for entries under a dimension; a kind that is allowed under several may have one for each."""
         return cls
 
     @classmethod
     def metrics_of(cls, entry: Mapping[str, Any]) -> tuple[Metric, ...]:
-        """Metrics that the sentences of an entry may name, where its fields name some; else those of the class.
+        """Metrics that the requirements of an entry may name; its fields may define some.
 
         Args:
-            entry: As it stands in the spec.
+            entry: The entry as written in the spec.
         """
         return cls.metrics
 
     @classmethod
     def read_sentence(cls, value: Any, *, blocking: bool) -> Any:
-        """A sentence as a requirement on this check's metrics; everything else as it is."""
+        """Parse a sentence as a requirement on this check's metrics; return anything else unchanged."""
         if not isinstance(value, str):
             return value
         try:
@@ -155,77 +155,77 @@ class Check(Part):
 
     @property
     def requirements(self) -> tuple[Requirement, ...]:
-        """All of them, blocking first."""
+        """All requirements, blocking ones first."""
         return self.blocking + self.warn
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Models named on the right of its requirements."""
+        """Models on the right side of its requirements."""
         return tuple(dict.fromkeys(r.model for r in self.requirements if r.model is not None))
 
     @property
     def own_metrics(self) -> tuple[Metric, ...]:
-        """Metrics of this check: those of its class, or what its fields name."""
+        """Metrics of this check: those of its class, or those that its fields define."""
         return self.metrics
 
     def metric(self, name: str) -> Metric | None:
-        """The declared metric of this name."""
+        """The metric of this name; None: it has none."""
         return next((metric for metric in self.own_metrics if metric.name == name), None)
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
-        """Parts that ``metric`` will have, as far as the spec tells; None: known only when it runs."""
+        """Parts of ``metric``, if the spec alone determines them; None: they are known only when the check runs."""
         return None
 
     def check_names(self, names: SpecNames) -> str | None:
-        """Fault of it, given the spec's names, in one sentence with the remedy; None: nothing is wrong."""
+        """Error in its fields, given the spec's names, as one sentence with the remedy; None: there is none."""
         return None
 
     def runs_code(self) -> tuple[str, ...]:
-        """Parts of it that run only under --trust, in words."""
+        """Parts of it that run only under --trust, as text for messages."""
         return ()
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
-        """Columns that its datasets must have beside those in `needs`, where that depends on the spec's names."""
+        """Further columns that its datasets must have, if they depend on the spec's names; others are in `needs`."""
         return {}
 
     def needs(self) -> tuple[Need, ...]:
-        """Needs that must be met before it runs."""
+        """Needs of the check: rows, predictions, timings or likelihoods."""
         raise NotImplementedError
 
     def timings(self, known: Known) -> tuple[NeedTiming, ...]:
-        """Timings that it takes, counted as it will ask for them; where nothing more is known, those of `needs`."""
+        """Timings that it will take, as exactly as is known; by default those of `needs`."""
         return tuple(need for need in self.needs() if isinstance(need, NeedTiming))
 
     def inspects(self) -> tuple[NeedRows, ...]:
-        """Rows whose contents say what will be measured, such as a trace: they are read before anything is measured.
+        """Rows whose content determines what is measured, such as a trace; they are read before the measurement.
 
-        Of those without columns only the number counts.
+        Of an entry without columns only the number of rows is read.
         """
         return ()
 
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
-        """Facts for the plan from the rows that `inspects` names.
+        """Facts for the plan, from the rows that `inspects` names.
 
         Args:
-            tables: Dataset: its columns that are looked at, all rows for which ``where`` holds.
+            tables: Dataset: the columns in question, of all rows that meet ``where``.
             rows: Dataset: number of these rows; None: not known yet.
 
         Raises:
-            InputError: A value that can't be used, with its row and the remedy.
+            InputError: A value can't be used; names its row and the remedy.
         """
         return None
 
     def check_requirement(
         self, requirement: Requirement, rows: Mapping[str, int | None], confidence: float = 0.95
     ) -> str | None:
-        """Why this requirement can never pass at the known n, with the n needed; None: it can.
+        """Reason why this requirement can never pass at the known n, with the n needed; None: it can.
 
-        As it stands here it holds a count of rows against those of the dataset, where the check names one alone.
+        The base class compares a limit on rows with the rows of the dataset, if the check names only one dataset.
 
         Args:
             requirement: One of its own.
-            rows: Dataset: its rows, None where they are not known.
-            confidence: The policy's, at which it must be shown.
+            rows: Dataset: number of rows; None: not known.
+            confidence: Confidence of the policy.
 
         Raises:
             SpecError: It can never fail (`evalspec.language.reach.never_fails`).
@@ -234,32 +234,32 @@ class Check(Part):
         return check_rows(requirement, named[0], rows.get(named[0])) if len(named) == 1 else None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterable[Misfit]:
-        """Faults of it, given the columns of its datasets, beside columns of `needs` that are not there.
+        """Errors in its fields, given the columns of its datasets; missing columns of `needs` are reported elsewhere.
 
         Args:
-            headers: Dataset: its columns; others are not known yet.
-            labels: Dataset: its label; others have none.
+            headers: Dataset: its columns. Those of other datasets are not known yet.
+            labels: Dataset: its label. Other datasets have none.
         """
         return ()
 
     def matched(self, labels: Mapping[str, str]) -> Iterable[Matched]:
-        """Columns of one dataset that it looks for in others.
+        """Columns of one dataset that other datasets must have too.
 
         Args:
-            labels: Dataset: its label; others have none.
+            labels: Dataset: its label. Other datasets have none.
         """
         return ()
 
     def sides(self) -> Iterable[tuple[str, str]]:
-        """Datasets that it holds against each other: of the same rows nothing would be found."""
+        """Pairs of datasets that it compares, which must not be the same rows."""
         return ()
 
     def files_named(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Files that it names beside those of models and datasets, each with its place inside the entry."""
+        """Files that its fields name, each with its place inside the entry; not those of models and datasets."""
         return ()
 
     def holds_files_of(self) -> Iterable[str]:
-        """Datasets of which the bytes of the files count, beside the rows that are read from them."""
+        """Datasets whose files it compares byte by byte, and not only by their rows."""
         return ()
 
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
@@ -268,11 +268,11 @@ class Check(Part):
 
     @property
     def assumed_design_effect(self) -> float | None:
-        """Design effect of queries that it plans with; None: it plans with none."""
+        """Design effect of queries that the plan assumes; None: none."""
         return None
 
     def missing_from(self, requirement: Requirement, model: Model) -> str | None:
-        """Reason why a requirement says nothing about its model, as the spec has that; None: it does.
+        """Reason why a requirement does not apply to a model as the spec defines it; None: it applies.
 
         Args:
             requirement: One of its own.
@@ -281,61 +281,61 @@ class Check(Part):
         return None
 
     def same(self, requirement: Requirement) -> Same | None:
-        """Claim of this requirement, where a requirement of another check may claim the same: both count once.
+        """Claim of this requirement, if a requirement of another check may make the same claim: both count once.
 
-        Equal claims must come from the same test of the same rows. None: it is a claim of its own.
+        Equal claims must come from the same test of the same rows. None: no other requirement makes it.
         """
         return None
 
     def defects(self) -> tuple[Defect, ...]:
-        """Defects that `evalspec selftest` plants for this check before those of its evidence; mildest first."""
+        """Defects that `evalspec selftest` plants for this check, mildest first; those of its evidence follow."""
         return ()
 
     def scans(self, inputs: Inputs) -> tuple[Scan, ...]:
-        """Scans that it will ask `Inputs.scan` for, so that checks which look at the same rows share a pass over them.
+        """Scans that it will pass to `Inputs.scan`; checks on the same rows share one pass over them.
 
-        Asked of the same inputs once, before anything else is drawn from their ``rng``: whatever a watcher draws comes
-        from there, so that it is the same whoever had the rows go by.
+        Called once for the same inputs, before anything else draws from their ``rng``. Watchers draw from it too, so
+        they draw the same numbers whichever check reads the rows.
 
         Args:
             inputs: Names of columns, files, randomness; rows are not read here.
 
         Raises:
-            InputError: What it is about is not there.
+            InputError: A dataset, column or file is missing.
         """
         return ()
 
     @classmethod
     def room(cls, name: str) -> ModuleType:
-        """A module of the check's own package, imported when it is needed.
+        """Import a module of the check's own package, when it is needed.
 
         Args:
-            name: Such as ``measure``.
+            name: Name of the module, such as ``measure``.
         """
         return import_module(f"{cls.__module__.rpartition('.')[0]}.{name}")
 
     def run(self, inputs: Inputs) -> CheckResult:
-        """Measure: ``measure(check, inputs)`` of the module ``measure`` beside the check's ``spec``.
+        """Measure, by ``measure(check, inputs)`` in the module ``measure`` beside the check's ``spec``.
 
-        A check that is one file overrides this.
+        A check in a single file overrides this.
 
         Args:
             inputs: Rows, answers and timings.
 
         Raises:
-            InputError: What is to be measured can't be used.
+            InputError: Model or data can't be used.
             NotRunError: It can't be measured here.
         """
         result: CheckResult = self.room("measure").measure(self, inputs)
         return result
 
     def row_scores(self, answers: Predictions) -> RowScores | None:
-        """How good each answer is, where this check scores answers row by row; None: it does not.
+        """Score of each answer, if this check scores answers row by row; None: it does not.
 
-        Answers that were given while timing are held by it against those that the check itself is about.
+        The scores serve to compare answers given while timing with those that the check itself judges.
 
         Args:
-            answers: Of its model, or of another one, to rows of its dataset.
+            answers: Answers of its model, or a different one, to rows of its dataset.
         """
         return None
 
@@ -349,25 +349,24 @@ def _no_counts() -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Result of a check. It does not decide.
+    """Result of a check. It holds evidence and decides nothing.
 
     Args:
-        estimates: Metric: estimate, fact or parts. Every metric that a requirement names must be there, or in
-            ``missing`` with the reason.
+        estimates: Metric: estimate, fact or parts. Every metric in a requirement must be here, or in ``missing`` with
+            the reason.
         comparisons: (metric, model): the comparison, for requirements that name a model.
-        missing: Metric, or ``metric(part)``: why there is no value.
-        blocks: What to show.
-        counts: What became of the rows or queries.
-        conditions: Batch, precision, device, boundary, threads: what the numbers hold for.
+        missing: Metric, or ``metric(part)``: reason why there is no value.
+        blocks: Blocks for the report.
+        counts: How many rows or queries were used, left out or failed.
+        conditions: Conditions of the numbers: batch, precision, device, boundary, threads.
         notes: Sentences for the reader.
-        weakens: Sentences that stand with the verdict, among what makes it weaker than it reads.
-        evidence: (file in ``inputs.evidence``, what it holds).
-        remedies: What would help to meet requirements, where the check knows it.
-        blind: Metric, or ``metric(part)``: what an answer that never looks at the row would score, and which one.
-        by_template: Name of another template of the model's prompt: the result for it. What is required must hold for
-            each.
-        answers_each: Metric: answers to each row, where its estimates and comparisons count answers (samples, orders of
-            options). What a requirement rests on are rows.
+        weakens: Sentences for the list of what weakens the verdict.
+        evidence: (file in ``inputs.evidence``, its content).
+        remedies: Changes that would help to meet requirements, if the check knows any.
+        blind: Metric, or ``metric(part)``: the score of an answer that ignores the row, and which answer it is.
+        by_template: Name of another template of the model's prompt: its result. Requirements must hold for each.
+        answers_each: Metric: answers to each row, if its estimates and comparisons count answers (samples, orders of
+            options) instead of rows.
     """
 
     estimates: Mapping[str, Estimate | Fact | Parts | Measured]
@@ -405,12 +404,12 @@ class NeedPredictions:
     model: str
     label: bool = True
     copies: int = 0
-    """So often the check asks about rows like these itself (`Inputs.predict`): altered copies, or the same again."""
+    """Number of calls of `Inputs.predict` on such rows: altered copies, or the same rows again."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeedTiming:
-    """The check times a model, fed from this dataset. ``queries`` is what the plan counts with (all processes)."""
+    """The check times a model on this dataset. ``queries`` is the number for the plan, over all processes."""
 
     dataset: str
     model: str
@@ -423,7 +422,7 @@ class NeedTiming:
 
 @dataclass(frozen=True, slots=True)
 class NeedLikelihoods:
-    """The check asks a model for likelihoods of texts that it takes from this dataset (`Inputs.token_likelihoods`)."""
+    """The check needs a model's likelihoods of texts from this dataset (`Inputs.token_likelihoods`)."""
 
     dataset: str
     model: str

@@ -55,7 +55,7 @@ class Dataset(Part):
         return check_where(value) if value is not None else None
 
     def header(self, access: Access) -> Header:
-        """Rows and columns, without reading rows where the format allows (before ``where``).
+        """Number of rows, and columns, before ``where``; rows are read only if the format requires it.
 
         Raises:
             InputError: Missing, empty, truncated or of another format.
@@ -63,7 +63,7 @@ class Dataset(Part):
         raise NotImplementedError
 
     def label_names(self, access: Access) -> tuple[str, ...]:
-        """Names that the data give to the labels 0, 1, ..., where these are read as numbers; empty: none.
+        """Names of the labels 0, 1, ... in the data, if labels are read as numbers; empty: none.
 
         Raises:
             InputError: As `header`.
@@ -71,11 +71,11 @@ class Dataset(Part):
         return ()
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        """The files it is read from; empty where it comes with a package."""
+        """The files that hold it; empty: it comes with a package."""
         raise NotImplementedError
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows (before ``where``), these columns.
+        """All rows before ``where``, with these columns.
 
         Raises:
             InputError: As `header`, or a column isn't there.
@@ -85,16 +85,16 @@ class Dataset(Part):
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `read`, with the same values and types, some at a time; each call begins with the first.
+        """The rows of `read`, with the same values and types, in batches; each call begins with the first row.
 
-        A source that can holds no more than a batch in memory; others read all rows first.
+        If the format allows, only one batch is in memory; otherwise all rows are read first.
 
         Args:
             access: Where it may be read from.
             columns: These columns; None: all.
-            rows: Rows of a batch at most.
+            rows: Maximum number of rows in a batch.
 
         Raises:
-            InputError: As `read`; where the damage lies further on, when a batch is asked for.
+            InputError: As `read`. A later batch raises it if the damage is there.
         """
         return iter(self.read(access, columns).to_batches(max_chunksize=rows))

@@ -101,25 +101,25 @@ class Model(Part):
 
     @property
     def answers_rows(self) -> bool:
-        """True if it gives an answer for each row, which can be judged and timed."""
+        """True if it gives an answer to each row, which can be judged and timed."""
         return True
 
     def artifact_model(self, access: Access) -> Model | None:
-        """Model that loads the artifact behind answers that are read from files; None: there is none, or no way to."""
+        """Model that runs the artifact behind answers in files; None: there is none, or it can't be run."""
         return None
 
     @property
     def sampled(self) -> bool:
-        """Its answers are drawn at random, so that the answer to the same row differs each time."""
+        """True if its answers are drawn at random, so that the same row may get different answers."""
         return False
 
     def unsampled(self) -> Model:
-        """The same, with the likeliest answer to each row."""
+        """The same model, with the likeliest answer to each row."""
         return self
 
     @property
     def prompt_columns(self) -> tuple[str, ...]:
-        """Columns that its prompt names; none where ``inputs`` says what feeds the places, or stages make it."""
+        """Columns that fill its prompt; none if ``inputs`` or stages fill it."""
         return ()
 
     @property
@@ -129,51 +129,51 @@ class Model(Part):
 
     @property
     def templates(self) -> int:
-        """Number of ways in which its prompt puts a question."""
+        """Number of user texts in its prompt."""
         return 1
 
     @property
     def orders(self) -> int:
-        """Number of rotations of its options in which it is asked."""
+        """Number of rotations of its options in which each row is asked."""
         return 1
 
     @property
     def chooses(self) -> OptionScore | None:
-        """Score by which it chooses from options of each row; None: it does not."""
+        """Score by which it chooses from the options of a row; None: it does not choose."""
         return None
 
     @property
     def writes_texts(self) -> bool:
-        """True of a language model that is told how to write an answer."""
+        """True if it is a language model that writes answers."""
         return False
 
     @property
     def samples(self) -> int:
-        """Number of answers to each row that its fields ask for."""
+        """Number of answers to each row."""
         return 1
 
     @property
     def exact_tokens(self) -> int | None:
-        """Tokens that each of its answers has, whatever it says; None: it ends where it ends."""
+        """Fixed number of tokens in each of its answers; None: the model decides when an answer ends."""
         return None
 
     def bound(self, datasets: Mapping[str, Dataset]) -> Model:
-        """The same, knowing those datasets of the spec that it reads itself."""
+        """The same model with the datasets of the spec that it reads itself."""
         return self
 
     @property
     def writes_slowly(self) -> bool:
-        """True of one that writes token after token, so that few rows are asked about for its own sake."""
+        """True if it writes token by token, so that a fingerprint of its answers uses few rows."""
         return False
 
     @property
     def always_new(self) -> bool:
-        """No two queries that are timed are the same, so that nothing remembers one."""
+        """True if all timed queries differ, so that no cache can hold their answers."""
         return False
 
     @property
     def elsewhere(self) -> bool:
-        """True if it runs on another machine, whose counters can't be read here."""
+        """True if it runs on another machine, whose counters can't be read."""
         return False
 
     @property
@@ -182,17 +182,17 @@ class Model(Part):
         return False
 
     def runs_code(self) -> tuple[str, ...]:
-        """Parts of it that run only under --trust, in words; empty: nothing that its fields could tell."""
+        """Parts of it that run only under --trust, as text for messages; empty: none, as far as its fields show."""
         return ("code that the spec names",) if self.needs_trust else ()
 
     def doubts(self) -> tuple[str, ...]:
-        """Sentences on what its fields allow and hardly anybody means; told by ``validate``, they forbid nothing."""
+        """Sentences about fields that are allowed but probably a mistake; ``validate`` prints them."""
         return ()
 
     def may_hide_code(self, access: Access) -> str | None:
-        """Content of its files that may be read under --trust only, in words; None: nothing that could be seen.
+        """Content of its files that may be read under --trust only, as text for messages; None: none was seen.
 
-        Looked at before a run starts, so that it is refused then; what loads a file looks again, and decides.
+        Checked before a run starts. The code that loads a file checks again, and decides.
 
         Raises:
             InputError: A file is missing, or of another kind.
@@ -200,17 +200,17 @@ class Model(Part):
         return None
 
     def secrets_read(self) -> tuple[str, ...]:
-        """Variables of the environment that it reads, each only under --env NAME."""
+        """Environment variables that it reads as secrets, each only under --env NAME."""
         return ()
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        """Every file that makes up the artifact, weights beside it included; their bytes are its digest."""
+        """All files of the artifact, with weights beside it; the digest is computed from their bytes."""
         raise NotImplementedError
 
     def answers_from(self, access: Access) -> Mapping[str, Sequence[Path]]:
-        """Files here that decide what it answers, whatever ``artifact:`` states, by what each is to the model.
+        """Local files that decide its answers, whatever ``artifact:`` states, by their role.
 
-        Folders stand for all files in them. Part of every key under which an answer is kept.
+        A folder means all files in it. They are part of every key under which answers are kept.
 
         Raises:
             InputError: One is missing.
@@ -218,29 +218,29 @@ class Model(Part):
         return {"model": self.files(access)}
 
     def answer_files(self) -> Mapping[str, str]:
-        """Dataset: the file with its answers, of a model that is read and not run; empty: it is run."""
+        """Dataset: the file with its answers, for a model that is not run; empty: the model is run."""
         return {}
 
     def answer_tables(self) -> Mapping[str, str]:
-        """Those of them that are tables, whose columns the spec names."""
+        """The `answer_files` that are tables, whose columns the spec names."""
         return self.answer_files()
 
     def kept_answers(self, access: Access, dataset: str, digest: str) -> Path | None:
-        """The file with its answers on a dataset, written by an earlier run; None: it is asked now.
+        """The file with its answers to a dataset from an earlier run; None: the model answers now.
 
         Args:
-            access: Where it may be looked for.
+            access: Files that may be read.
             dataset: Name of the dataset.
-            digest: Of its rows as they are now.
+            digest: Digest of its present rows.
 
         Raises:
-            InputError: What was kept can't be read.
-            NotRunError: It was not asked about these rows then.
+            InputError: The kept answers can't be read.
+            NotRunError: The earlier run has no answers to these rows.
         """
         return None
 
     def vocabulary(self, access: Access) -> str | None:
-        """Digest of what makes tokens of a plain text, where it has tokens; None: it has none.
+        """Digest of its tokenizer; None: it has none.
 
         Raises:
             InputError: It can't be read.
@@ -248,10 +248,10 @@ class Model(Part):
         return None
 
     def kept_facts(self, access: Access) -> Mapping[str, Cell]:
-        """Facts about the requests for the kept answers: digests of its prompt and chat template; empty: none.
+        """Digests of the prompt and the chat template behind the kept answers; empty: none.
 
         Raises:
-            InputError: What was kept can't be read.
+            InputError: The kept record can't be read.
         """
         return {}
 
@@ -259,48 +259,48 @@ class Model(Part):
         """Digest of the artifact that gave the kept answers; None: there is none.
 
         Raises:
-            InputError: What was kept can't be read.
+            InputError: The kept record can't be read.
         """
         return None
 
     def load(self, access: Access, *, threads: int | None = None) -> LoadedModel:
-        """The model in memory; heavy libraries are imported here.
+        """Load the model into memory; heavy libraries are imported here.
 
         Raises:
-            InputError: The file can't be loaded, or asks for something that isn't here.
+            InputError: The file can't be loaded, or needs something that is missing.
         """
         raise NotImplementedError
 
 
 class LoadedModel(Protocol):
-    """A model in memory. Arrays in, arrays out, under the names that the model itself uses."""
+    """A model in memory. Inputs and outputs are arrays, under the model's own names."""
 
     @property
     def observed(self) -> Mapping[str, Cell]:
-        """Facts observed when it ran: ``precision``, ``device``, ``provider``, ``threads``, ``framework``."""
+        """Observed facts: ``precision``, ``device``, ``provider``, ``threads``, ``framework``."""
         ...
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Tensors that it takes."""
+        """Names of its inputs."""
         ...
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """Tensors that it gives."""
+        """Names of its outputs."""
         ...
 
     @property
     def fixed_batch(self) -> int | None:
-        """The only batch size the file takes, or None."""
+        """The only batch size that the file allows; None: any."""
         ...
 
     def predict(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """One batch."""
+        """Predict one batch."""
         ...
 
     def close(self) -> None:
-        """Give its memory back."""
+        """Free its memory."""
         ...
 
 

@@ -12,23 +12,23 @@ from evalspec.language.bounded import no_file
 
 
 class Part(BaseModel):
-    """Base of every part of a spec: frozen, and nothing unknown."""
+    """Base of every part of a spec: frozen, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where a part may look and what it may run.
+    """Files and machines that a part may use, and what it may run.
 
     Args:
         folder: The spec's folder; relative paths start here.
         trust: Code that the spec names may run, and pickles may be read.
-        allow_outside: Paths may leave the folder.
-        hub: Names on a model or data-set hub may be looked up.
-        hosts: Machines beside this one that may be asked.
-        env: Variables of the environment that hold secrets which may be read.
-        memory: Folder of what the calling program handed over in memory; None: it handed nothing over.
+        allow_outside: Paths may lead outside the folder.
+        hub: A model or dataset hub may be contacted.
+        hosts: Other machines that may be contacted.
+        env: Environment variables that may be read as secrets.
+        memory: Folder of the objects that the calling program passed in memory; None: it passed none.
         searched: Folders in which that program finds modules.
     """
 
@@ -42,13 +42,13 @@ class Access:
     searched: tuple[str, ...] = ()
 
     def handed_over(self, name: str) -> Path:
-        """The file in which something lies that the calling program had in memory.
+        """The file of an object that the calling program passed in memory.
 
         Args:
-            name: Of the file, in `memory`.
+            name: Name of the file in `memory`.
 
         Raises:
-            InputError: Nothing of this name was handed over.
+            InputError: The program passed nothing of this name.
         """
         path = None if self.memory is None or Path(name).name != name else self.memory / name
         if path is None or not path.is_file():
@@ -63,7 +63,7 @@ class Access:
         """The absolute path of a path in the spec.
 
         Raises:
-            InputError: It leaves the spec's folder and may not, or there is no such file.
+            InputError: It leads outside the spec's folder without permission, or there is no such file.
         """
         path = self.folder / relative
         try:

@@ -222,18 +222,18 @@ def mean(
 ) -> Estimate:
     """The mean of item losses.
 
-    Where it is known between which limits a row lies, it has bounds from one row on, and they hold whatever the sample
-    has not drawn: BCa for at least 200 rows (or clusters) where at least ten rows' worth of deviations carry the
-    variance although one more row lay at the far limit, else Gaffke's. With no limits known it has BCa's, where ten
-    rows' worth of deviations carry the variance of the sample; of a loss that is so rare and large that the sample has
-    none of it they know nothing.
+    With known ``limits`` of a row, there are bounds for any number of rows, and they hold whatever the sample has not
+    drawn. They are BCa's for at least 200 rows (or clusters), if the variance comes from at least ten rows' worth of
+    deviations. This must hold even with one more row at the far limit; otherwise they are Gaffke's. Without limits,
+    they are BCa's, if the variance of the sample comes from ten rows' worth of deviations. They can't account for a
+    loss so rare and large that the sample has none of it.
 
     Args:
         values: shape (n,), finite.
-        rng: Not drawn from: the saddlepoint form needs no resampling; taken so that all estimators are called alike.
-        clusters: shape (n,), cluster of each row, or None where rows are independent.
-        alpha: Not needed, as ``rng``: the bounds reach any level.
-        limits: The smallest and the largest value that a row can have; None: not known.
+        rng: Not used: the saddlepoint form needs no resampling. All estimators have this argument.
+        clusters: shape (n,), cluster of each row, or None if rows are independent.
+        alpha: Not used: the bounds reach any level.
+        limits: The smallest and the largest possible value of a row; None: not known.
 
     Returns:
         The estimate, in the values' unit.
@@ -305,13 +305,13 @@ def paired_mean(
     Args:
         candidate: shape (n,), finite.
         baseline: shape (n,), the same rows.
-        rng: Not drawn from, as in `mean`.
+        rng: Not used, as in `mean`.
         clusters: shape (n,), cluster of each row, or None.
-        alpha: Not needed, as in `mean`.
-        limits: As in `mean`, of either model.
+        alpha: Not used, as in `mean`.
+        limits: As in `mean`, for both models.
 
     Returns:
-        The comparison; its estimates have bounds where those of `mean` have.
+        The comparison; its estimates have bounds under the conditions of `mean`.
 
     Raises:
         InputError: The arrays differ in length, or a value isn't finite.

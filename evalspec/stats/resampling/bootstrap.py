@@ -197,21 +197,20 @@ def bca(
 ) -> Estimate:
     """BCa bounds of any statistic of weighted rows.
 
-    It has bounds for at least 50 rows (or clusters), with 20 rows of every class that counts, where at least ten rows'
-    worth of deviations carry the variance (another number where the statistic has an attribute ``fewest_carrying``).
-    Rows of
-    few kinds (integer or boolean arrays) are drawn as counts.
+    There are bounds for at least 50 rows (or clusters), with 20 rows of every class that counts. The variance must come
+    from at least ten rows' worth of deviations; a statistic may set another number as its attribute
+    ``fewest_carrying``. Rows of few kinds (integer or boolean arrays) are drawn as counts.
 
     Args:
-        statistic: ``statistic(arrays, weights)``: weights, shape (r, n), say how often each row was drawn; returns
+        statistic: ``statistic(arrays, weights)``: weights, shape (r, n), are how often each row was drawn; returns
             shape (r,).
-        arrays: Each with n rows.
-        rng: Of the resamples.
-        alpha: The strictest level that will be asked for.
+        arrays: Arrays with n rows each.
+        rng: Generator of the resamples.
+        alpha: The strictest level that will be used.
         clusters: shape (n,): whole clusters are drawn.
-        strata: shape (n,): rows are drawn within each stratum (clusters must lie inside one).
-        smallest_class: Rows of the smallest class that counts, where the statistic is one of classes.
-        method: Begins the name of the method.
+        strata: shape (n,): rows are drawn within each stratum (a cluster must lie inside one).
+        smallest_class: Rows of the smallest class that counts, for a statistic of classes.
+        method: Start of the method's name.
 
     Returns:
         The estimate, in the statistic's unit.
@@ -254,17 +253,17 @@ def paired_statistic(
     smallest_class: int | None = None,
     method: str = "paired BCa",
 ) -> PairedStatistic:
-    """A statistic of two models, both taken on the same resampled rows.
+    """Compare a statistic of two models, computed on the same resampled rows.
 
     Args:
         statistic: As in `bca`.
         candidate: Arrays with n rows.
-        baseline: The same of the baseline, on the same rows.
-        rng: Of the resamples.
-        alpha: The strictest level that will be asked for.
+        baseline: Arrays of the baseline, on the same rows.
+        rng: Generator of the resamples.
+        alpha: The strictest level that will be used.
         clusters: shape (n,): whole clusters are drawn.
         smallest_class: As in `bca`.
-        method: Begins the name of the method.
+        method: Start of the method's name.
 
     Returns:
         The comparison, in the statistic's unit.

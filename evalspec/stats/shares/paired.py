@@ -266,9 +266,9 @@ def paired_proportion(
     Args:
         candidate: shape (n,), rows on which the candidate is right.
         baseline: shape (n,), the same rows of the baseline.
-        clusters: shape (n,), cluster of each row, or None where rows are independent.
-        rng: Not drawn from: the interval needs no resampling; taken so that all comparisons are called alike.
-        alpha: Not needed, as ``rng``.
+        clusters: shape (n,), cluster of each row, or None if rows are independent.
+        rng: Not used: the interval needs no resampling. All comparisons have this argument.
+        alpha: Not used.
 
     Returns:
         The comparison, in shares.

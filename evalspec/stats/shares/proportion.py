@@ -132,7 +132,7 @@ def proportion(hits: BoolArray, clusters: IntArray | None = None) -> Proportion:
 
     Args:
         hits: shape (n,).
-        clusters: shape (n,), cluster of each row, or None where rows are independent.
+        clusters: shape (n,), cluster of each row, or None if rows are independent.
 
     Returns:
         The estimate, in 0..1.

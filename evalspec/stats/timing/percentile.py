@@ -273,31 +273,35 @@ class Percentile(Queries, Estimate):
 def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percentile:
     """The p-quantile of latencies from several fresh processes, with bounds for dependent queries.
 
-    With t queries over the threshold of n, it passes when BinomCDF(t; n, 1 - p) <= 1 - confidence; the upper bound is
-    the (n - t)-th smallest, counted from 1, for the largest t that passes. It fails by the opposite tail. Queries of
-    one process depend on each other, so t and n are divided by a design effect, the larger of those at the run's own
-    percentile and at the threshold. Bursts are unequal, which few don't show: m separate ones raise it by 3/m (a p99
-    over its threshold in 5 bursts of geometric length in 3,000 queries passes in 6 % of runs, without it in 10 %). With
-    fewer than 10 separate episodes beyond the percentile, or fewer queries than 50 design effects, they can't be
-    counted. A low percentile can then still be held: fresh processes are independent, and five of them that all stay
-    far within a median's threshold (Markov's inequality on the share over in each: 0.5 ** 5 = 0.031) show it whatever
-    goes on inside. Otherwise there is no bound. What comes twice in a run of this length or less often is missed
-    altogether in 13 % of runs or more.
+    With t of n queries over the threshold, it passes if BinomCDF(t; n, 1 - p) <= 1 - confidence. The upper bound is the
+    (n - t)-th smallest latency, counted from 1, for the largest t that passes. It fails by the opposite tail. Queries
+    of one process depend on each other, so t and n are divided by a design effect. It is the larger of the effects at
+    the run's own percentile and at the threshold. Bursts have unequal lengths, which few bursts don't show, so m
+    separate bursts raise it by 3/m. (A p99 over its threshold in 5 bursts of geometric length in 3,000 queries passes
+    in 6 % of runs, without this in 10 %.)
 
-    Where processes differ by more than dependence inside them explains (two runs in five of processes that are alike
-    seem to), their levels must show the same (`Levels`), and their shares over the threshold (`p_under`, `p_over`):
-    some stall often, most rarely. With five processes of 1,000 queries whose levels differ by 10 %, counting and t over
-    the shares pass a p99 at its threshold in 27 % of runs where queries of a process vary by 20 %, and in 69 % where
-    they vary by 3 %; with the levels in 5 to 6 %. By the levels alone, ten processes that stall unlike (by a factor of
-    1.8) fail a p99 that just holds in 17 %; with the shares in 1 %. Differences that five processes don't show add to
-    the variance, so a violation is counted with 1.3 times as much. What one process in five is like is missed
-    altogether in a third of runs; where levels are more skewed than lognormal, a p99 passes too often (in 13 to 27 %
-    where their logarithms are t with 3 degrees, gamma with shape 2, exponential), also where five processes stall
-    unlike by a factor of 1.8 (8 %) or 2.7 (13 %). A heavier family of levels would halve the power of all others.
+    Queries can't be counted with fewer than 10 separate episodes beyond the percentile, or fewer queries than 50 design
+    effects. A low percentile can then still be decided, since fresh processes are independent. Five processes that all
+    stay far within a median's threshold show it, whatever happens inside them (Markov's inequality on the share over in
+    each: 0.5 ** 5 = 0.031). Otherwise there is no bound. An event that comes at most twice in a run of this length is
+    missed in at least 13 % of runs.
+
+    Processes may differ by more than the dependence inside them explains (two in five runs of equal processes seem to).
+    Then their levels must show the same (`Levels`), and so must their shares over the threshold (`p_under`, `p_over`):
+    some stall often, most rarely. Take five processes of 1,000 queries whose levels differ by 10 %, and a p99 at its
+    threshold. Counting and t over the shares pass it in 27 % of runs if queries of a process vary by 20 %, and in 69 %
+    if they vary by 3 %. With the levels they pass it in 5 to 6 %. By the levels alone, ten processes that stall
+    unequally (by a factor of 1.8) fail a p99 that just holds in 17 % of runs; with the shares in 1 %. Differences that
+    five processes don't show add to the variance, so a violation is tested with 1.3 times the variance.
+
+    Behaviour of one process in five is missed in a third of runs. If levels are more skewed than lognormal, a p99
+    passes too often: in 13 to 27 % of runs where their logarithms are t with 3 degrees, gamma with shape 2 or
+    exponential. It also passes too often if five processes stall unequally by a factor of 1.8 (8 %) or 2.7 (13 %). A
+    heavier family of levels would halve the power of all others.
 
     Args:
-        latencies_ms: One array per fresh process, shape (q,), in the order in which the queries were made; infinite
-            where a query failed.
+        latencies_ms: One array per fresh process, shape (q,), in the order of the queries; infinite
+            if a query failed.
         p: The percentile as a fraction: 0.99.
 
     Raises:
