@@ -50,6 +50,11 @@ class Point(Frozen):
         return self.value is not None and self.status in DECIDED
 
     @property
+    def blocking(self) -> bool:
+        """A verdict is made from it: it is required and nobody waived it."""
+        return self.severity == "require" and not self.waived
+
+    @property
     def as_written(self) -> Point:
         """The same in the unit that the requirement is written in, for people."""
         return self.converted(shown_unit(self.unit, self.written_unit))

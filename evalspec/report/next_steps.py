@@ -160,7 +160,7 @@ class _Maker:
         said, after = f"{text} {self._first(group)}".strip(), f"{self._left(group)} {self._until_then(group)}".strip()
         whys = dict.fromkeys(row.why for row in group if row.why)
         return Step(
-            badge=badge(first.decision.status, "" if first.blocking else "warning"),
+            badge=badge(first.decision.status, "" if first.blocking else "warning", blocking=first.blocking),
             title=title,
             # What comes of it is never what is cut.
             text=f"{shorten(said, LENGTH - len(after))} {after}".strip(),

@@ -87,9 +87,9 @@ def render(record: Record, verdict: Verdict) -> str:
             said_once={note for group in groups for note, _ in group.once},
             row_count=len(rows),
             statuses=[
-                (badge(status), _counted(status, rows))
+                (badge(status, blocking=any(row.blocking for row in among)), _counted(status, rows))
                 for status in WORST_FIRST
-                if any(row.decision.status == status for row in rows)
+                if (among := [row for row in rows if row.decision.status == status])
             ],
             asides=asides(record, rows),
             profile=profile_view(record, parts),

@@ -158,7 +158,7 @@ def _row(anchor: str, decision: Decision, test: Test | None, checks: Mapping[str
         name=decision.name,
         check=owner,
         dimension=check.dimension if check else "",
-        badge=badge(decision.status, _extra(decision, test)),
+        badge=badge(decision.status, _extra(decision, test), blocking=decision.blocking),
         sentence=test.sentence if test else decision.name,
         said=decision.sentence,
         value="" if test is None or test.value is None else quantity(test.value, test.unit, decimals_for(test)),

@@ -202,6 +202,8 @@ def _shares(rows: Sequence[RequirementRow]) -> tuple[StatusShare, ...]:
         ("warning", [row.decision.status for row in rows if not (row.decision.blocking or row.decision.waived)]),
     ):
         shares += [
-            StatusShare(badge(status), others.count(status), 0, 0, note) for status in WORST_FIRST if status in others
+            StatusShare(badge(status, blocking=False), others.count(status), 0, 0, note)
+            for status in WORST_FIRST
+            if status in others
         ]
     return tuple(shares)

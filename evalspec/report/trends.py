@@ -124,7 +124,7 @@ def _card(anchor: str, trend: Trend, days: Sequence[str]) -> Card:
         anchor=anchor,
         name=trend.name,
         sentence=last.sentence,
-        badge=badge(last.status, extra),
+        badge=badge(last.status, extra, blocking=last.blocking),
         asked_now=trend.asked_now,
         chart=trend_chart(trend),
         span=(days[0], days[-1]),
@@ -136,7 +136,7 @@ def _card(anchor: str, trend: Trend, days: Sequence[str]) -> Card:
             else TrendCells(
                 number=number,
                 when=days[number - 1],
-                badge=badge(place.point.status, "waived" if place.point.waived else ""),
+                badge=badge(place.point.status, "waived" if place.point.waived else "", blocking=place.point.blocking),
                 value=value_words(place.point),
                 interval=bounds(place.point),
                 n=count(place.point).removeprefix("n "),

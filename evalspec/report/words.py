@@ -54,9 +54,10 @@ def label(status: str) -> str:
     return NOT_JUDGED.upper() if status == "INVALID" else status.replace("_", " ")
 
 
-def badge(status: Status, extra: str = "") -> Badge:
-    """The badge of a status."""
-    return Badge(status, label(status), status.lower().replace("_", "-"), extra)
+def badge(status: Status, extra: str = "", *, blocking: bool = True) -> Badge:
+    """The badge of a status; a failure that does not block has a shape and a colour of its own."""
+    tone = status.lower().replace("_", "-") if blocking or status != "FAIL" else "warning"
+    return Badge(status, label(status), tone, extra)
 
 
 def worst(statuses: Iterable[Status]) -> Status | None:

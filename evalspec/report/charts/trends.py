@@ -229,7 +229,7 @@ def _marks(drawn: Sequence[Point | None], places: Sequence[HistoryPlace], frame:
     for index, (point, place) in enumerate(zip(drawn, places, strict=True)):
         if place.point is None:
             continue
-        shown = badge(place.point.status, "waived" if place.point.waived else "")
+        shown = badge(place.point.status, "waived" if place.point.waived else "", blocking=place.point.blocking)
         title = _mark_title(index, place.point, shown)
         if point is None or point.value is None:
             yield TrendMark(frame.x(index), TOP + PLOT + LANE / 2, shown, title)
