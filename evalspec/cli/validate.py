@@ -24,7 +24,8 @@ def command(  # noqa: PLR0913  # one parameter an option
     hub: Hub = False,
     env: Env = [],  # noqa: B006  # typer copies it
     loads: Annotated[
-        bool, typer.Option("--load", help="Load each model and send one batch through it, to find what would stop a run.")
+        bool,
+        typer.Option("--load", help="Load each model and send one batch through it, to find what would stop a run."),
     ] = False,
     as_json: Json = False,
 ) -> None:
