@@ -93,7 +93,7 @@ def _main(
 
 
 for _name, _module, _short in (
-    ("init", init, "Write a spec to start from"),
+    ("init", init, "Write a first spec"),
     ("validate", validate, "Check a spec without measuring"),
     ("plan", plan, "Show time, sample sizes and power"),
     ("run", run, "Measure, decide, write the report"),
@@ -105,7 +105,7 @@ for _name, _module, _short in (
     ("verify", verify, "Recompute a run from its raw evidence"),
     ("selftest", selftest, "Show that each requirement can go red"),
     ("checks", checks, "List the checks, or explain one"),
-    ("doctor", doctor, "Say what this machine can measure"),
+    ("doctor", doctor, "Show what this machine can measure"),
     ("schema", schema, "Print the JSON Schema for editors"),
 ):
     app.command(_name, short_help=_short)(guarded(_module.command))

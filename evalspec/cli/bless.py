@@ -16,7 +16,7 @@ def command(
     replace: Annotated[bool, typer.Option("--replace", help="Replace a baseline of this name.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Set a run as a baseline: its record and answers, copied beside the spec to be committed."""
+    """Make a run a baseline: copy its record and answers next to the spec, to be committed."""
     from evalspec.records.bless import bless
     from evalspec.running.folders import folder_of
 

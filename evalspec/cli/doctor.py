@@ -8,7 +8,7 @@ from evalspec.cli._output import Json, echo, echo_json
 
 
 def command(as_json: Json = False) -> None:
-    """Say what this machine can measure: runtimes that really load, providers, clocks, counters, limits."""
+    """Show what this machine can measure: runtimes that load, providers, clocks, counters, limits."""
     from evalspec.running.doctor import examine
 
     findings = examine()

@@ -32,7 +32,7 @@ def command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what each requirement came to, run after run, against its threshold as it was then."""
+    """Show the result of each requirement run after run, with its threshold at the time."""
     from evalspec.records.history import find_runs, history, only, spec_name, to_json
 
     if output is not None:

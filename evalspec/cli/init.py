@@ -27,7 +27,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         typer.Option(
             "--profile",
             metavar="NAME",
-            help="Start for this context, with suggested thresholds: real_time, cloud, edge, tiny, serverless, "
+            help="Spec for this context, with suggested thresholds: real_time, cloud, edge, tiny, serverless, "
             "scientific_medical, interactive.",
         ),
     ] = None,
@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files (DIR alone).")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write a spec to start from: commented; or from a model and its rows, ready to run."""
+    """Write a first spec: a commented template, or one from a model and its rows that runs at once."""
     given = files or []
     if len(given) > 1:
         from evalspec.starting.gate import GateRequest

@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         typer.Option(
             "--remeasure",
             metavar="RUN",
-            help="Keep what this run decided; remeasure what a busy machine spoilt.",
+            help="Keep what this run decided; measure again what a busy machine disturbed.",
         ),
     ] = None,
     draft: Annotated[
@@ -83,7 +83,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure everything a spec asks for, decide, and write record and report."""
+    """Measure all that a spec requires, decide, and write record and report."""
     from evalspec.errors import SpecError
     from evalspec.language.units import parse_quantity
     from evalspec.loading import LoadOptions, load_all

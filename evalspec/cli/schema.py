@@ -28,7 +28,7 @@ def command(
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Print the JSON Schema that an editor completes a spec with."""
+    """Print the JSON Schema with which an editor completes a spec."""
     from evalspec.language.registry import discover
     from evalspec.loading import schema
 

@@ -44,7 +44,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Plant a defect for each requirement and see that it goes red; name those that can't, and why."""
+    """Plant defects, and report which requirements go red, which can't, and why."""
     from evalspec.loading import LoadOptions, load
     from evalspec.planning import plan
     from evalspec.running.folders import folder_of

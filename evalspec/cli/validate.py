@@ -24,11 +24,12 @@ def command(  # noqa: PLR0913  # one parameter an option
     hub: Hub = False,
     env: Env = [],  # noqa: B006  # typer copies it
     loads: Annotated[
-        bool, typer.Option("--load", help="Load each model and put one batch through it: shows what a run would hit.")
+        bool,
+        typer.Option("--load", help="Load each model and send one batch through it, to find what would stop a run."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Say everything that can be known without measuring, and what was not verified."""
+    """Check a spec as far as possible without measuring, and list what was not verified."""
     from evalspec.loading import LoadOptions, load_all
     from evalspec.loading.summary import summary, to_json
 

@@ -29,7 +29,7 @@ def command(
     allow_outside: AllowOutside = False,
     as_json: Json = False,
 ) -> None:
-    """Recompute a run from its raw evidence, compare record and pages with it and the journal; report differences."""
+    """Recompute a run from its raw evidence, compare it with record, pages and journal, and report differences."""
     from evalspec.records.verify import verify
     from evalspec.running.folders import folder_of
 
