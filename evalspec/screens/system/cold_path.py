@@ -18,7 +18,7 @@ PROCESSES = 3
 LEAST_MS = 1_000.0
 TIMES = 20.0
 """Beyond the limit of the latency: a first query always takes longer than those after it."""
-ASKED = ("first_inference", "ready_time", "time_to_healthy")
+ASKED = ("first_inference", "ready_time", "time_to_healthy", "first_token")
 
 
 def look(evidence: Evidence) -> Look:
@@ -43,10 +43,10 @@ def look(evidence: Evidence) -> Look:
         if all(one.details.get("in_process") for one in samples):
             fields = fields_of(getattr(check, "dataset", ""), check.model)
             suggestion = evidence.requirement("system", "cold_start", "first_inference <= 1000 ms", fields)
-        elif getattr(evidence.model(check.model), "start", ()):
-            # The first query of a server that was started again is waited for as well.
+        elif getattr(evidence.model(check.model), "start", ()) and all(one.streams is not None for one in samples):
+            # The first answer of a server that was started again is waited for as well.
             fields = {"dataset": getattr(check, "dataset", ""), "model": check.model}
-            suggestion = evidence.requirement("system", "cold_start", "ready_time <= 10 s", fields)
+            suggestion = evidence.requirement("system", "recovery", "first_token <= 10 s", fields)
         else:
             sentence += ": send it one before it gets traffic, which no requirement here can see"
         suspicions[check.model] = evidence.suspicion(check.model, sentence, suggestion)
