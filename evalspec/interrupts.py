@@ -88,6 +88,19 @@ class Interrupts:
         """From now on nothing is interrupted: what was measured is being written."""
         self._holding = True
 
+    def raise_lost(self) -> None:
+        """Raise an interrupt again that nobody has taken since: code that is not ours may swallow one.
+
+        Raises:
+            KeyboardInterrupt: It was raised more than a second ago, and what it should end goes on.
+        """
+        if not self.count or self._holding or self._deferring:
+            return
+        now = time.monotonic()
+        if now - self._raised_s > LOST_S:
+            self._raised_s = now
+            raise KeyboardInterrupt
+
     @contextmanager
     def deferred(self) -> Iterator[None]:
         """Meanwhile an interrupt waits: what is written, and what is known of it, belong together."""

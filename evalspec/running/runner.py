@@ -123,7 +123,7 @@ class _Run:
         events = self.journal.read() if options.resume else []
         self.again = gone_on_from(events, plan) if options.resume else before
         known = JournalEvents(events if self.again is None else [*self.again.events, *events])
-        self.children = Children(options.access, options.limits, options.threads, self.folder)
+        self.children = Children(options.access, options.limits, options.threads, self.folder, signals.raise_lost)
         self.subjects = Subjects(parts, self.children, self.journal, observer, known)
         self.parts = self.subjects.parts
         self.kept = KeptChecks(JournalEvents(events), self.own, self.journal, self.subjects, observer)

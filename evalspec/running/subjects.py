@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,11 +83,14 @@ class WatchesChecks(Protocol):
 class Children:
     """Starts every child of a run in the same way."""
 
-    def __init__(self, access: Access, limits: Limits, threads: int, folder: Path) -> None:
-        """``folder`` of the run, which takes their logs."""
+    def __init__(
+        self, access: Access, limits: Limits, threads: int, folder: Path, on_wait: Callable[[], None] | None = None
+    ) -> None:
+        """``folder`` of the run, which takes their logs; ``on_wait`` is called while an answer is waited for."""
         self.limits = limits
         self.threads = threads
         self.folder = folder
+        self.on_wait = on_wait
         self.secrets = access.env
         self.environment = _environment(access, threads)
 
@@ -95,7 +98,10 @@ class Children:
     def start(self, role: str, job: object, name: str) -> Iterator[Child]:
         """A child for as long as the context lasts."""
         log = self.folder / "logs" / f"{name}.log"
-        with Child(role, job, limits=self.limits, log=log, environment=self.environment, secrets=self.secrets) as child:
+        with Child(
+            role, job, limits=self.limits, log=log, environment=self.environment, secrets=self.secrets,
+            on_wait=self.on_wait,
+        ) as child:  # fmt: skip
             yield child
 
     def tidy(self) -> None:

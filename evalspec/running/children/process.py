@@ -59,6 +59,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
         secrets: Iterable[str] = (),
         on_read: Callable[[Mapping[str, str]], None] | None = None,
+        on_wait: Callable[[], None] | None = None,
     ) -> None:
         """Starts the child.
 
@@ -70,6 +71,7 @@ class Child:
             environment: Added to this process's environment before anything is imported.
             secrets: Variables of the environment whose values leave the child neither in an answer nor in its log.
             on_read: Told of the files that a worker says its model's code has read, and their digests.
+            on_wait: Called again and again while an answer is waited for; what it raises ends the wait.
         """
         secrets = tuple(secrets)
         self.role = role.rpartition(".")[2]
@@ -77,6 +79,7 @@ class Child:
         self.log = log
         self._log = Log(log, Redaction.of(secrets))
         self._on_read = on_read
+        self._on_wait = on_wait
         ours, theirs = socket.socketpair()
         with theirs, _opened(self._log) as output:
             self._process = Guarded(
@@ -148,6 +151,8 @@ class Child:
                     return _answered(message)
                 if progress is not None:
                     progress(*message["progress"])
+            if self._on_wait is not None:
+                self._on_wait()
             self._watch_memory()
             if time.monotonic() > deadline:
                 self.kill()

@@ -1,0 +1,57 @@
+"""An interrupt that code which is not ours has swallowed comes again; one that is held or was taken does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from evalspec import interrupts
+from evalspec.interrupts import Interrupts
+from evalspec.running.children.process import Child, Limits
+
+
+def swallowed() -> None:
+    """As a finalizer or a library with `except BaseException` does."""
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1.0)
+
+
+def test_a_swallowed_interrupt_is_raised_again_but_not_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "LOST_S", 0.1)
+    with Interrupts() as signals:
+        signals.raise_lost()
+        swallowed()
+        signals.raise_lost()
+        time.sleep(0.15)
+        with pytest.raises(KeyboardInterrupt):
+            signals.raise_lost()
+        signals.raise_lost()
+        time.sleep(0.15)
+        with signals.deferred():
+            signals.raise_lost()
+        signals.hold()
+        signals.raise_lost()
+    assert signals.count == 1
+
+
+def test_it_ends_the_wait_for_a_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(interrupts, "LOST_S", 0.1)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "slow_role.py").write_text(
+        "import time\n\ndef start(job):\n    return lambda question, progress: time.sleep(60)\n"
+    )
+    with (
+        Interrupts() as signals,
+        Child("slow_role", {}, limits=Limits(), log=tmp_path / "log", on_wait=signals.raise_lost) as child,
+    ):
+        swallowed()
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            child.ask({})
+        assert time.monotonic() - begun < 30
+        child.kill()
