@@ -164,7 +164,6 @@ def test_a_plain_text_is_gone_on_with(folder: Path) -> None:
 
 
 def test_pieces_come_one_after_the_other_and_stop_texts_are_held_back(folder: Path) -> None:
-    # The tokenizer is made of the standard library's text: which answer ends by itself depends on Python's version.
     answers = zip(QUESTIONS, asked(load(folder, generate={"max_tokens": 40}), QUESTIONS), strict=True)
     question, whole = next((one, answer) for one, answer in answers if answer.finish == FINISHES.index("length"))
     assert whole.usage_tokens == 40
