@@ -26,6 +26,8 @@ MARGIN = 0.05
 """Share of them that a sound model may be off by, beyond what it is in the other classes."""
 SAME = 0.5
 """Share of errors that another class explains already."""
+CERTAIN = 1e-8
+"""p-value that stands among any number of questions: of two sides that do, the one with the larger share is told."""
 TEMPERATURES = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0)
 """By which a model that is too sure of all classes is softened; one that needs more says nothing of its errors."""
 LEAST = 1e-30
@@ -63,6 +65,11 @@ class ClassErrors(NamedTuple):
         """How many of them are wrong."""
         return int(self.wrong.sum())
 
+    @property
+    def beyond(self) -> float:
+        """Share of the rows that is beyond what is expected."""
+        return (self.errors - self.expected) / self.rows
+
 
 def look(evidence: Evidence) -> Look:
     """Probabilities of the models that checks are about, beside the labels."""
@@ -72,7 +79,7 @@ def look(evidence: Evidence) -> Look:
         large, asked = _of_answers(evidence, dataset, model)
         questions += asked
         told: list[ClassErrors] = []
-        for one in sorted(large, key=lambda each: each.p_value):
+        for one in sorted(large, key=lambda each: (max(each.p_value, CERTAIN), -each.beyond)):
             # The same errors seen from the other side, or in what they leave for others.
             if any((one.wrong & each.wrong).sum() > SAME * one.errors for each in told):
                 continue
