@@ -8,48 +8,7 @@ from scipy.stats import kendalltau
 
 from evalspec.language.timings import Samples, Telemetry
 from evalspec.screens.data import copies
-from evalspec.screens.model.class_errors import class_errors
 from evalspec.screens.system.memory_growth import Readings, p_of_trend, resident
-
-N = 2_000
-
-
-def answered(rng: np.random.Generator, sharpness: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Truth, answers and probabilities of three classes; at a sharpness of 1 these are the chances of the truth."""
-    chances = rng.dirichlet([1.2, 0.7, 0.4], N)
-    truth = (rng.random((N, 1)) > chances.cumsum(axis=1)).sum(axis=1)
-    said = chances**sharpness
-    return truth, chances.argmax(axis=1), said / said.sum(axis=1, keepdims=True)
-
-
-@pytest.mark.parametrize("sharpness", [0.5, 1.0, 1.5])
-@pytest.mark.parametrize("seed", range(5))
-def test_no_class_is_suspect_in_a_model_that_is_sound_or_too_sure_of_all(sharpness: float, seed: int) -> None:
-    found = list(class_errors(*answered(np.random.default_rng(seed), sharpness)))
-    assert len(found) == 6
-    assert not any(one.is_large and one.p_value < 1e-4 for one in found)
-
-
-def test_errors_are_counted_from_labels_and_from_answers() -> None:
-    rng = np.random.default_rng(0)
-    truth, said, probabilities = answered(rng, 1.0)
-    wrong = np.where((truth == 0) & (rng.random(N) < 0.5), 2, truth)
-    large = [one for one in class_errors(wrong, said, probabilities) if one.is_large and one.p_value < 1e-10]
-    assert {(one.side, one.place, one.other) for one in large} == {("label", 2, 0), ("answer", 0, 2)}
-    for one in large:
-        assert one.errors == one.wrong.sum() == ((wrong if one.side == "label" else said) == one.place)[
-            wrong != said
-        ].sum()  # fmt: skip
-        assert one.expected < one.errors / 2
-
-
-def test_a_class_that_is_hardly_answered_is_seen_from_its_labels() -> None:
-    truth, _, probabilities = answered(np.random.default_rng(1), 1.0)
-    cut = probabilities * [1.0, 1.0, 0.03]
-    cut /= cut.sum(axis=1, keepdims=True)
-    (one,) = [each for each in class_errors(truth, cut.argmax(axis=1), cut) if each.is_large]
-    assert (one.side, one.place) == ("label", 2)
-    assert one.p_value < 1e-10
 
 
 @pytest.mark.parametrize("seed", range(5))

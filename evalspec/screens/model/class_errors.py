@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from evalspec.evidence.screens import LEVEL
 from evalspec.screens.answers import class_asked, fields_of, judged_answers
 from evalspec.screens.evidence import Look
 from evalspec.screens.pairs import independent_rows
@@ -25,6 +26,17 @@ MARGIN = 0.05
 """Share of them that a sound model may be off by, beyond what it is in the other classes."""
 SAME = 0.5
 """Share of errors that another class explains already."""
+CERTAIN = 1e-8
+"""p-value that stands among any number of questions: of two sides that do, the one with the larger share is told."""
+TEMPERATURES = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0, 10.0)
+"""By which a model that is too sure of all classes is softened; one that needs more says nothing of its errors."""
+LEAST = 1e-30
+"""Probability that stands for 0, which no temperature softens: a model that only says 0 and 1 needs more than 10."""
+ROBUST = 3
+"""Other classes, from which on the worst of them is left out."""
+
+Side = Literal["label", "answer"]
+Expected = Mapping[Side, "NDArray[np.float64]"]
 
 
 class ClassErrors(NamedTuple):
@@ -41,7 +53,7 @@ class ClassErrors(NamedTuple):
     """
 
     place: int
-    side: Literal["label", "answer"]
+    side: Side
     rows: int
     wrong: NDArray[np.bool_]
     other: int
@@ -54,9 +66,9 @@ class ClassErrors(NamedTuple):
         return int(self.wrong.sum())
 
     @property
-    def is_large(self) -> bool:
-        """True where so many are beyond what is expected that it matters."""
-        return self.rows >= FEWEST_OF_CLASS and self.errors - self.expected >= EXCESS * self.rows
+    def beyond(self) -> float:
+        """Share of the rows that is beyond what is expected."""
+        return (self.errors - self.expected) / self.rows
 
 
 def look(evidence: Evidence) -> Look:
@@ -64,10 +76,10 @@ def look(evidence: Evidence) -> Look:
     suspicions: list[Suspicion] = []
     questions = 0
     for dataset, model in judged_answers(evidence):
-        classes = list(_of_answers(evidence, dataset, model))
-        questions += len(classes)
+        large, asked = _of_answers(evidence, dataset, model)
+        questions += asked
         told: list[ClassErrors] = []
-        for one in sorted((each for each in classes if each.is_large), key=lambda each: each.p_value):
+        for one in sorted(large, key=lambda each: (max(each.p_value, CERTAIN), -each.beyond)):
             # The same errors seen from the other side, or in what they leave for others.
             if any((one.wrong & each.wrong).sum() > SAME * one.errors for each in told):
                 continue
@@ -77,65 +89,118 @@ def look(evidence: Evidence) -> Look:
     return Look(tuple(suspicions), questions)
 
 
-def _of_answers(evidence: Evidence, dataset: str, model: str) -> Iterator[ClassErrors]:
+def _of_answers(evidence: Evidence, dataset: str, model: str) -> tuple[list[ClassErrors], int]:
     answers = evidence.predictions(dataset, model)
     if not answers.is_classification or answers.truth is None or answers.predicted is None:
-        return
+        return [], 0
     if answers.probabilities is None or evidence.asks("classwise_ece", (dataset,), model=model):
-        return
+        return [], 0
     rows = evidence.index(dataset)[independent_rows(evidence, dataset)]
     rows = rows[answers.truth[rows] >= 0]
     if len(rows) < FEWEST:
-        return
+        return [], 0
     truth, said = np.asarray(answers.truth[rows], np.int64), np.asarray(answers.predicted[rows], np.int64)
-    yield from class_errors(truth, said, answers.probabilities[rows])
+    return class_errors(truth, said, answers.probabilities[rows])
 
 
 def class_errors(
     truth: NDArray[np.int64], said: NDArray[np.int64], probabilities: NDArray[np.float64]
-) -> Iterator[ClassErrors]:
-    """Errors of each class that has rows and answers, beside what probabilities lead to expect.
+) -> tuple[list[ClassErrors], int]:
+    """Classes with far more errors than probabilities lead to expect, and how many p-values were computed for them.
 
     Of rows that are answered otherwise than k, as many are labelled k as the sum of their probabilities of k; of rows
     that are answered k, as many are not as the sum of what these lack to 1 (the idea of confident learning, Northcutt
-    et al. 2021, in sums). What is more than in the other classes tells of k, in a model that is too sure of all.
+    et al. 2021, in sums). A model that is too sure of all classes is softened until it explains the errors of the
+    others (Guo et al. 2017); what is more than that tells of k.
 
     Args:
         truth: shape (n,), class of each label.
         said: shape (n,), class of each answer.
         probabilities: shape (n, C).
     """
+    k = probabilities.shape[1]
+    # A class without rows, or without answers, is told as a fact.
+    known = (np.bincount(truth, minlength=k) > 0) & (np.bincount(said, minlength=k) > 0)
+    plain = _beyond(truth, said, known, _expected(said, probabilities, (1.0,)))
+    if plain:
+        # Softened probabilities lead to expect more: what is not large now isn't then either.
+        plain = _beyond(truth, said, known, _expected(said, probabilities, TEMPERATURES))
+    return plain, 2 * int(known.sum())
+
+
+def _expected(said: NDArray[np.int64], probabilities: NDArray[np.float64], temperatures: Sequence[float]) -> Expected:
+    """Errors of each class that probabilities lead to expect, at each temperature: shape (T, C) of each side."""
+    n, k = probabilities.shape
+    answered = np.bincount(said, minlength=k)
+    shares = probabilities
+    logs = np.zeros((0, k), np.float32)
+    missed, false = [], []
+    for temperature in temperatures:
+        if temperature > 1.0:
+            if not len(logs):
+                logs = np.log(np.maximum(probabilities, LEAST).astype(np.float32))
+                logs -= logs.max(axis=1, keepdims=True)
+            shares = np.exp(logs / np.float32(temperature))
+            shares /= shares.sum(axis=1, keepdims=True)
+        own = np.bincount(said, weights=shares[np.arange(n), said], minlength=k)
+        missed.append(np.maximum(0.0, shares.sum(axis=0, dtype=np.float64) - own))
+        false.append(np.maximum(0.0, answered - own))
+    return {"label": np.array(missed), "answer": np.array(false)}
+
+
+def _beyond(
+    truth: NDArray[np.int64], said: NDArray[np.int64], known: NDArray[np.bool_], expected: Expected
+) -> list[ClassErrors]:
+    """Classes with errors that matter, beyond those at the temperature that explains the other classes."""
     from scipy.special import bdtrc
 
-    k = probabilities.shape[1]
-    table = np.bincount(truth * k + said, minlength=k * k).reshape(k, k)
-    off = table - np.diag(np.diag(table))
-    # Row: answer; column: class that it is a probability of.
-    sums = np.zeros((k, k))
-    np.add.at(sums, said, probabilities)
-    missed = sums.sum(axis=0) - np.diag(sums)
-    false = np.maximum(0.0, table.sum(axis=0) - np.diag(sums))
+    found = []
     wrong = truth != said
-    sides: tuple[tuple[Literal["label", "answer"], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]], ...] = (
-        ("label", truth, off, missed),
-        ("answer", said, off.T, false),
+    sides: tuple[tuple[Side, NDArray[np.int64], NDArray[np.int64]], ...] = (
+        ("label", truth, said),
+        ("answer", said, truth),
     )
-    for side, of, errors, expected in sides:
-        counts = errors.sum(axis=1)
-        for place in np.flatnonzero(np.bincount(of, minlength=k)):
-            if not (table[place].any() and table[:, place].any()):
-                # A class without rows, or without answers, is told as a fact.
+    for side, of, across in sides:
+        rows = np.bincount(of, minlength=len(known))
+        counts = np.bincount(of[wrong], minlength=len(known))
+        large = known & (rows >= FEWEST_OF_CLASS) & (counts >= EXCESS * rows)
+        for place in np.flatnonzero(large).tolist():
+            size, count = int(rows[place]), int(counts[place])
+            own = _own(expected[side], counts, place)
+            if count - own < EXCESS * size:
                 continue
-            others = counts.sum() - counts[place] + 2.0, expected.sum() - expected[place] + 2.0
-            own = float(expected[place]) * max(1.0, others[0] / others[1])
-            rows = int((of == place).sum())
-            able = int((said != place).sum()) if side == "label" else rows
-            chance = min(1.0, (own + MARGIN * rows) / max(1, able))
+            able = int((said != place).sum()) if side == "label" else size
             # Sums of unlike chances vary less than those of their mean (Hoeffding 1956).
-            p_value = float(bdtrc(int(counts[place]) - 1, able, chance)) if counts[place] else 1.0
-            yield ClassErrors(
-                int(place), side, rows, wrong & (of == place), int(errors[place].argmax()), own, p_value
-            )  # fmt: skip
+            p_value = float(bdtrc(count - 1, able, min(1.0, (own + MARGIN * size) / able)))
+            if p_value <= LEVEL:
+                inside = wrong & (of == place)
+                found.append(
+                    ClassErrors(place, side, size, inside, int(np.bincount(across[inside]).argmax()), own, p_value)
+                )
+    return found
+
+
+def _own(expected: NDArray[np.float64], counts: NDArray[np.int64], place: int) -> float:
+    """Errors to expect of one class where probabilities explain those of the others; infinite: they explain none.
+
+    Args:
+        expected: shape (T, C), at each temperature.
+        counts: shape (C,), errors.
+        place: Of the class.
+    """
+    others = np.ones(len(counts), np.bool_)
+    others[place] = False
+    if others.sum() >= ROBUST:
+        # Two classes may have been confused with each other.
+        others[np.where(others, counts - expected[0], -np.inf).argmax()] = False
+    errors, known = float(counts[others].sum()), expected[:, others].sum(axis=1)
+    if len(expected) == 1 or known[0] >= errors:
+        return float(expected[0, place])
+    if known[-1] < errors:
+        return float("inf")
+    # They are a sample as well.
+    most = errors + 2.0 * np.sqrt(errors) + 2.0
+    return float(np.interp(most, np.maximum.accumulate(known), np.maximum.accumulate(expected[:, place])))
 
 
 def _suspicion(evidence: Evidence, dataset: str, model: str, one: ClassErrors) -> Suspicion | None:
@@ -150,17 +215,18 @@ def _suspicion(evidence: Evidence, dataset: str, model: str, one: ClassErrors) -
             f"{one.errors:,} of the {one.rows:,} rows of {dataset} labelled {name!r} with another class, mostly "
             f"{other!r}"
         )
-        why = f"the labels may be wrong, or {model} may have lost {name!r}"
+        why = f"the labels may be wrong, {model} may have lost {name!r}, or more rows are {name!r} than it assumes"
         metric = "recall"
     else:
         what = (
             f"{one.rows:,} rows of {dataset} with {name!r}, of which {one.errors:,} are labelled differently, mostly "
             f"{other!r}"
         )
-        why = f"the labels may be wrong, or {model} may take others for {name!r}"
+        why = (
+            f"the labels may be wrong, {model} may take others for {name!r}, or fewer rows are {name!r} than it assumes"
+        )
         metric = "precision"
-    expected = max(0.0, one.expected)
-    sentence = f"{model} answers {what}; by its own probabilities about {expected:,.0f} were to be expected: {why}"
+    sentence = f"{model} answers {what}; by its own probabilities about {one.expected:,.0f} were to be expected: {why}"
     # Half way to what is expected.
     least = 1.0 - (one.errors + one.expected) / 2 / one.rows
     require = f"{metric}({name}) >= {100 * least:.0f} %"

@@ -31,7 +31,8 @@ def look(evidence: Evidence) -> Look:
         if any(evidence.asks(metric, model=check.model) for metric in ASKED):
             continue
         samples = own_samples(evidence, check)
-        first = [v for one in samples if isinstance(v := one.details.get("warmup_first_ms"), int | float)]
+        known = [v for one in samples if isinstance(v := one.details.get("warmup_first_ms"), int | float)]
+        first = [v for v in known if np.isfinite(v)]
         if len(first) < PROCESSES or min(first) < max(LEAST_MS, TIMES * max(limits)):
             continue
         middle = float(np.median(first))

@@ -24,6 +24,8 @@ LEAST_SHARE = 0.05
 """Growth while queries are timed, in the middle process: so much, and so large a share of what was there."""
 STEADY = 0.4
 """Growth of the second half by that of the first: what only fills up grows less and less."""
+STEP = 0.75
+"""Share of the growth between two readings, from which on something was made once: a cache, a thread pool."""
 
 
 class Readings(NamedTuple):
@@ -43,7 +45,8 @@ def look(evidence: Evidence) -> Look:
     suspicions: dict[str, Suspicion] = {}
     questions = 0
     for check in evidence.checks:
-        samples = own_samples(evidence, check)
+        # Without a query nothing says whether memory grows by them.
+        samples = [one for one in own_samples(evidence, check) if len(one.end_ns)]
         series = [one for one in map(resident, samples) if one is not None]
         if len(series) < PROCESSES:
             continue
@@ -82,8 +85,11 @@ def resident(samples: Samples) -> Readings | None:
 
 
 def _goes_on(series: Sequence[Readings]) -> bool:
-    """The middle process grows in its second half as well."""
+    """The middle process grows in its second half as well, and not in one step."""
     halves = []
+    stepped = np.median([np.diff(one.mib).max() / max(1e-9, one.mib[-1] - one.mib[0]) for one in series])
+    if stepped > STEP:
+        return False
     for one in series:
         middle = float(np.interp((one.times_ns[0] + one.times_ns[-1]) / 2, one.times_ns, one.mib))
         halves.append((middle - one.mib[0], one.mib[-1] - middle))
