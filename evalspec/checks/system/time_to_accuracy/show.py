@@ -1,0 +1,158 @@
+"""Blocks of `time_to_accuracy`: the measure over time in every run, the runs, and scores of others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
+from evalspec.evidence.frozen import Cell
+
+if TYPE_CHECKING:
+    from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy
+    from evalspec.timing.training_runs import TargetRun
+
+NAMED = 5
+"""So many runs are named in a sentence."""
+LINES, POINTS = 20, 200
+"""So many runs are drawn, each with so many points at most."""
+MINUTE = 60.0
+FILE = "evaluations.parquet"
+
+
+def blocks(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> list[AnyBlock]:
+    """The measure over time, a table of runs, and what `report:` asks for.
+
+    Args:
+        check: Its target and requirements become lines.
+        runs: All runs.
+    """
+    found: list[AnyBlock] = []
+    curve = _curve(check, runs)
+    if curve is not None:
+        found.append(curve)
+    found.append(_table(runs))
+    if "mlperf" in check.report:
+        found.append(_mlperf(runs))
+    return found
+
+
+def write(check: TimeToAccuracy, runs: Sequence[TargetRun], folder: Path) -> str:
+    """Write the evaluations of all runs; returns the name of the file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def every(name: str) -> list[float | None]:
+        series = np.concatenate([getattr(run, name) for run in runs])
+        return [float(one) if math.isfinite(one) else None for one in series]
+
+    counts = [len(run.values) for run in runs]
+    name = f"{check.name}-{FILE}"
+    table = pa.table(
+        {
+            "run": pa.array(np.repeat([run.name for run in runs], counts).tolist(), pa.string()),
+            "seed": pa.array([run.seed for run, n in zip(runs, counts, strict=True) for _ in range(n)], pa.int64()),
+            "workers": pa.array(
+                [run.workers for run, n in zip(runs, counts, strict=True) for _ in range(n)], pa.int64()
+            ),
+            "step": pa.array(every("steps"), pa.float64()),
+            "samples": pa.array(every("samples"), pa.float64()),
+            "time_s": pa.array(every("times_s"), pa.float64()),
+            "value": pa.array(every("values"), pa.float64()),
+        }
+    )
+    pq.write_table(table, folder / name)
+    return name
+
+
+def _curve(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | None:
+    series = [one for run in runs[:LINES] if (one := _series(run)) is not None]
+    if not series:
+        return None
+    limits = [one for one in check.requirements if one.metric.startswith("time_") and one.model is None]
+    lines = [Reference(label=check.target, value=check.goal.value, axis="y", says_value=True)]
+    lines += [Reference(label=one.sentence, value=one.threshold, axis="x", says_value=True) for one in limits]
+    if math.isfinite(runs[0].limit_s) and not limits:
+        lines.append(Reference(label="limit", value=runs[0].limit_s / MINUTE, axis="x"))
+    shown = f"The first {LINES} of {len(runs)} runs." if len(runs) > LINES else "Every run, a line each."
+    return Curve(
+        title=f"{check.goal.metric} over time", caption=shown,
+        x_label="time", x_unit="min", y_label=check.goal.metric, series=tuple(series), references=tuple(lines),
+    )  # fmt: skip
+
+
+def _series(run: TargetRun) -> Series | None:
+    kept = np.flatnonzero(np.isfinite(run.times_s) & np.isfinite(run.values))
+    if not len(kept):
+        return None
+    if len(kept) > POINTS:
+        kept = np.unique(
+            [*kept[np.linspace(0, len(kept) - 1, POINTS).astype(int)], *([run.reached] if run.reached else [])]
+        )
+    return Series(
+        name=run.name,
+        x=tuple(float(one) for one in run.times_s[kept] / MINUTE),
+        y=tuple(float(one) for one in run.values[kept]),
+    )
+
+
+def _table(runs: Sequence[TargetRun]) -> Table:
+    columns = (
+        Column(name="run"), Column(name="seed"), Column(name="workers"), Column(name="reached after", unit="min"),
+        Column(name="not yet at", unit="min"), Column(name="samples"), Column(name="last value"),
+        Column(name="before the clock", unit="min"), Column(name="end"),
+    )  # fmt: skip
+    return Table(
+        title="Runs",
+        caption="When each reached the target, and the evaluation before it: the truth lies between the two.",
+        columns=columns,
+        rows=tuple(_row(run) for run in runs),
+    )
+
+
+def _row(run: TargetRun) -> tuple[Cell, ...]:
+    least, most = run.taken("time")
+    return (
+        run.name, run.seed, run.workers, _cell(most / MINUTE), _cell(least / MINUTE), _cell(run.taken("samples")[1]),
+        _cell(run.final), None if run.before_s is None else run.before_s / MINUTE,
+        "reached" if run.reached is not None else "not reached" if run.status != "cut" else "the log stops",
+    )  # fmt: skip
+
+
+def _cell(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def mlperf_score(minutes: Sequence[float]) -> float | None:
+    """Score of MLPerf Training: the mean without the fastest and the slowest run; None: it is invalid.
+
+    Args:
+        minutes: Of each run, infinite where it did not converge. One such run may be the slowest.
+    """
+    ordered = sorted(minutes)
+    kept = ordered[1:-1]
+    return sum(kept) / len(kept) if kept and all(math.isfinite(one) for one in kept) else None
+
+
+def _mlperf(runs: Sequence[TargetRun]) -> Table:
+    minutes = [(run.taken("time")[1] - run.offset_s) / MINUTE for run in runs]
+    minutes = [math.inf if math.isnan(one) else one for one in minutes]
+    score = mlperf_score(minutes)
+    lost = sum(math.isinf(one) for one in minutes)
+    state = "invalid: two runs or more did not converge" if lost > 1 else "too few runs" if score is None else "valid"
+    return Table(
+        title="MLPerf score",
+        caption="Mean without the fastest and the slowest run, on the clock of the log. It decides nothing here: at "
+        "the edge it passes far more often than 1 time in 20.",
+        columns=(
+            Column(name="score", unit="min"),
+            Column(name="runs"),
+            Column(name="not converged"),
+            Column(name="state"),
+        ),
+        rows=((score, len(runs), lost, state),),
+    )
