@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, WithJsonSchema
 
 from evalspec.errors import InputError, Problem, did_you_mean
 from evalspec.language.units import NUMBER, custom_error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Quantity = Literal["time", "samples", "cost", "energy"]
 """Something that a run takes up to its target."""
@@ -73,6 +77,26 @@ TargetSentence = Annotated[
     str, AfterValidator(_checked), WithJsonSchema({"type": "string", "examples": ["val_accuracy >= 94 %"]})
 ]
 """A target, written as a sentence."""
+
+
+def check_training(target: Target, training: str, table: pa.Table) -> None:
+    """Refuse a target that no log of a training can show.
+
+    Args:
+        target: The target.
+        training: Name of the training.
+        table: Its rows, of which ``metric`` and ``value`` are read.
+
+    Raises:
+        InputError: As `check_measure`.
+    """
+    measures, values = table.column("metric").to_pylist(), table.column("value").to_pylist()
+    own = [
+        value
+        for metric, value in zip(measures, values, strict=True)
+        if metric == target.metric and value is not None and math.isfinite(value)
+    ]
+    check_measure(target, training, [one for one in measures if one is not None], max(own, default=None))
 
 
 def check_measure(target: Target, training: str, measures: Iterable[str], largest: float | None) -> None:

@@ -15,6 +15,8 @@ from evalspec.evidence.words import and_list, plural
 from evalspec.timing.targets import Quantity, Target, check_measure
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -249,9 +251,40 @@ def gap_in(names: Sequence[str]) -> str | None:
     return f"{stem}{gaps[0]}{end} is missing among the logs" + (f", and {len(gaps) - 1} more" if len(gaps) > 1 else "")
 
 
-def runs_in(table: pa.Table) -> int:
-    """Number of runs in a table of a training, missing ones included."""
-    return len(set(table.column("run").to_pylist()))
+def write_evaluations(runs: Sequence[TargetRun], folder: Path, check: str) -> str:
+    """Write the evaluations of all runs; returns the name of the file.
+
+    Args:
+        runs: All runs.
+        folder: For evidence.
+        check: Name of the check.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    counts = [len(run.values) for run in runs]
+
+    def of_run(values: Sequence[object]) -> list[object]:
+        return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
+
+    def every(series: Sequence[NDArray[np.float64]]) -> pa.Array:
+        joined = np.concatenate([*series, np.empty(0)])
+        return pa.array([float(one) if math.isfinite(one) else None for one in joined], pa.float64())
+
+    table = pa.table(
+        {
+            "run": pa.array(of_run([run.name for run in runs]), pa.string()),
+            "seed": pa.array(of_run([run.seed for run in runs]), pa.int64()),
+            "workers": pa.array(of_run([run.workers for run in runs]), pa.int64()),
+            "step": every([run.steps for run in runs]),
+            "samples": every([run.samples for run in runs]),
+            "time_s": every([run.times_s for run in runs]),
+            "value": every([run.values for run in runs]),
+        }
+    )
+    name = f"{check}-evaluations.parquet"
+    pq.write_table(table, folder / name)
+    return name
 
 
 def refuse_empty(runs: Sequence[TargetRun], training: str) -> None:

@@ -76,3 +76,32 @@ def write_mllogs(folder: Path, minutes: Sequence[float], **how: Any) -> None:
     """``result_0.txt`` and so on, a run each."""
     for place, one in enumerate(minutes):
         write_mllog(folder / f"result_{place}.txt", curve(one), seed=1000 + 7 * place, **how)
+
+
+def write_jsonl(
+    path: Path,
+    evaluations: Sequence[tuple[float, float, float]],
+    *,
+    seed: int | None = None,
+    workers: int | None = None,
+    key: str = "val_accuracy",
+    torn: bool = False,
+) -> None:
+    """A log with a JSON object a line: t, step, samples, and the measure.
+
+    Args:
+        path: Where.
+        evaluations: Minutes, value, samples.
+        seed, workers: Logged on each line, where they are given.
+        key: The measure.
+        torn: The last line is cut in the middle.
+    """
+    same = {name: value for name, value in (("seed", seed), ("workers", workers)) if value is not None}
+    lines = [
+        json.dumps({"t": 60.0 * minutes, "step": 10 * (place + 1), "samples": samples, **same, key: value,
+                    "train_accuracy": min(1.0, value + 0.02)})
+        for place, (minutes, value, samples) in enumerate(evaluations)
+    ]  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(lines) + "\n"
+    path.write_text(text[:-12] if torn else text, encoding="utf-8")

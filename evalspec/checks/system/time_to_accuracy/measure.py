@@ -20,7 +20,14 @@ from evalspec.stats.shares.proportion import Proportion
 from evalspec.stats.training.log_rank import RunComparison, RunRatio, run_ratio
 from evalspec.stats.training.reached import HigherQuantile, RunQuantile, run_quantile
 from evalspec.timing.targets import Quantity
-from evalspec.timing.training_runs import TargetRun, open_questions, refuse_empty, target_runs, without
+from evalspec.timing.training_runs import (
+    TargetRun,
+    open_questions,
+    refuse_empty,
+    target_runs,
+    without,
+    write_evaluations,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +77,7 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
         },
         notes=_notes(runs, lost),
         weakens=[*open_questions(runs, check.training, check.held, check.clock), *estimates.weakens],
-        evidence=[(show.write(check, runs, inputs.evidence), "evaluations of every run, in the order of their logs")],
+        evidence=[(write_evaluations(runs, inputs.evidence, check.name), "evaluations of every run, as logged")],
     )  # fmt: skip
 
 

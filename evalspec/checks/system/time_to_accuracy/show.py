@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +20,6 @@ NAMED = 5
 LINES, POINTS = 20, 200
 """So many runs are drawn, each with so many points at most."""
 MINUTE = 60.0
-FILE = "evaluations.parquet"
 
 
 def blocks(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> list[AnyBlock]:
@@ -39,34 +37,6 @@ def blocks(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> list[AnyBlock]:
     if "mlperf" in check.report:
         found.append(_mlperf(runs))
     return found
-
-
-def write(check: TimeToAccuracy, runs: Sequence[TargetRun], folder: Path) -> str:
-    """Write the evaluations of all runs; returns the name of the file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    def every(name: str) -> list[float | None]:
-        series = np.concatenate([getattr(run, name) for run in runs])
-        return [float(one) if math.isfinite(one) else None for one in series]
-
-    counts = [len(run.values) for run in runs]
-    name = f"{check.name}-{FILE}"
-    table = pa.table(
-        {
-            "run": pa.array(np.repeat([run.name for run in runs], counts).tolist(), pa.string()),
-            "seed": pa.array([run.seed for run, n in zip(runs, counts, strict=True) for _ in range(n)], pa.int64()),
-            "workers": pa.array(
-                [run.workers for run, n in zip(runs, counts, strict=True) for _ in range(n)], pa.int64()
-            ),
-            "step": pa.array(every("steps"), pa.float64()),
-            "samples": pa.array(every("samples"), pa.float64()),
-            "time_s": pa.array(every("times_s"), pa.float64()),
-            "value": pa.array(every("values"), pa.float64()),
-        }
-    )
-    pq.write_table(table, folder / name)
-    return name
 
 
 def _curve(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.checks.system.time_to_accuracy.defects import training_defects
 from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance
 from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
-from evalspec.timing.targets import Quantity, Target, TargetSentence, check_measure, read_target
+from evalspec.timing.targets import Quantity, Target, TargetSentence, check_training, read_target
+from evalspec.timing.training_defects import training_defects
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,13 +152,7 @@ class TimeToAccuracy(Check):
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
         """Number of runs; refuses a measure that is not logged, a limit that is too short, and too few runs."""
         table = tables[self.training]
-        measures, values = table.column("metric").to_pylist(), table.column("value").to_pylist()
-        own = [
-            value
-            for metric, value in zip(measures, values, strict=True)
-            if metric == self.goal.metric and value is not None and math.isfinite(value)
-        ]
-        check_measure(self.goal, self.training, [one for one in measures if one is not None], max(own, default=None))
+        check_training(self.goal, self.training, table)
         runs = len(set(table.column("run").to_pylist()))
         limits = [one for one in table.column("limit_s").to_pylist() if one is not None]
         for one in self.requirements:

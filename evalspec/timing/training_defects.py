@@ -18,6 +18,11 @@ PARTS = (
     (("samples",), "every run of {training} needs {times:g} times the samples"),
     ((*CLOCK, "energy_j"), "every run of {training} takes {times:g} times as long"),
 )
+BY_WORKERS = (
+    (("samples",), "every run of {training} on more than {fewest} workers needs {times:g} times the samples"),
+    (CLOCK, "every run of {training} on more than {fewest} workers takes {times:g} times as long"),
+    ((*CLOCK, "samples"), "every run of {training} on more than {fewest} workers takes {times:g} times all"),
+)
 ONE_IN = (
     (10, "one run in ten"),
     (5, "one run in five"),
@@ -35,11 +40,13 @@ class SlowerTraining(Defect):
         training: The training.
         times: So many times as much.
         columns: What is more; others stay.
+        beyond: Runs on more workers than this alone; 0: all.
     """
 
     training: str
     times: float
     columns: tuple[str, ...]
+    beyond: int = 0
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -51,9 +58,13 @@ class SlowerTraining(Defect):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for name in self.columns if dataset == self.training else ():
+        if dataset != self.training or "workers" not in rows.column_names:
+            return rows
+        own = pc.greater(pc.fill_null(rows.column("workers"), 1), pa.scalar(self.beyond))
+        times = pc.if_else(own, pa.scalar(self.times), pa.scalar(1.0))
+        for name in self.columns:
             if name in rows.column_names:
-                more = pc.multiply(rows.column(name).cast(pa.float64()), pa.scalar(self.times))
+                more = pc.multiply(rows.column(name).cast(pa.float64()), times)
                 rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), more)
         return rows
 
@@ -100,3 +111,11 @@ def training_defects(training: str, target: Target) -> Iterator[Defect]:
             yield SlowerTraining(words.format(training=training, times=times), training, times, columns)
     for one_in, words in ONE_IN:
         yield LostRuns(f"{words} of {training} diverged", training, one_in, target.metric)
+
+
+def worker_defects(training: str, fewest: int) -> Iterator[Defect]:
+    """Defects of the runs on more than the fewest workers, mildest first of each kind."""
+    for columns, words in BY_WORKERS:
+        for times in TIMES:
+            what = words.format(training=training, times=times, fewest=fewest)
+            yield SlowerTraining(what, training, times, columns, fewest)
