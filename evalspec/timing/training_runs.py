@@ -126,7 +126,7 @@ def target_runs(table: pa.Table, target: Target, held: int, training: str, clock
     missing = list(dict.fromkeys(row["run"] for row in rows if row["status"] == "missing"))
     if missing:
         named = and_list(missing[:SHOWN]) + (f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else "")
-        raise NotRunError(f"{training}: the spec says that {named} was started, and there is no log of it")
+        raise NotRunError(f"{training}: there is no log of {named}, and the spec says that so many runs were started")
     own = [row for row in rows if row["metric"] == target.metric]
     largest = max(
         (row["value"] for row in own if row["value"] is not None and math.isfinite(row["value"])), default=None

@@ -63,7 +63,9 @@ def write_mllog(
     path.write_text("".join(f"{prefix}{line}\n" for line in lines), encoding="utf-8")
 
 
-def curve(minutes: float, *, every: float = 0.5, top: float = 0.95, last: float = 0.93, samples: float = 172_032) -> list[tuple[float, float, float]]:
+def curve(
+    minutes: float, *, every: float = 0.5, top: float = 0.95, last: float = 0.93, samples: float = 172_032
+) -> list[tuple[float, float, float]]:
     """Evaluations that rise, of which the last one, after so many minutes, is at the top."""
     count = max(2, round(10 * every))
     times = [minutes - every * step for step in range(count, 0, -1) if minutes - every * step > 0]

@@ -65,53 +65,45 @@ def log_files(access: Access, relative: str) -> tuple[LogFile, ...]:
         if path.is_dir():
             raise InputError(f"{relative!r} is a folder", remedy=f"name the logs in it: {relative.rstrip('/')}/*")
         return (LogFile(path, _name(access, path)),)
-    matcher = re.compile(_expression(relative))
-    files = [one for path in _matches(access, pattern) if (one := _log_file(access, path, matcher)) is not None]
+    files = list(_matches(access, relative, pattern))
     if not files:
         raise InputError(f"there is no file {relative!r} in {access.folder}", code=ProblemCode.NO_FILE)
     return tuple(sorted(files, key=lambda one: one.name))
 
 
-def _matches(access: Access, pattern: str) -> Iterator[Path]:
+def _matches(access: Access, relative: str, pattern: str) -> Iterator[LogFile]:
     """Files that a pattern names, from the folder above its first star on."""
-    parts = Path(pattern).parts
+    parts, named = Path(pattern).parts, Path(relative).parts
     first = next(index for index, part in enumerate(parts) if set(part) & set("*?["))
     if any("**" in part for part in parts):
         raise InputError(f"the pattern {pattern!r} has `**`", remedy="name each folder: runs/*/log.txt")
-    root = access.path(str(Path(*parts[:first])) if first else ".")
+    above = Path(*parts[:first])
+    root = access.path(str(above) if first else ".")
+    matcher = re.compile(_expression("/".join(named[first:])))
     for number, path in enumerate(root.glob(str(Path(*parts[first:])))):
         if number == MOST_FILES:
             raise InputError(f"{pattern!r} names more than {MOST_FILES:,} files", remedy="name those of one training")
-        if path.is_file():
-            yield access.path(str(path))
-
-
-def _log_file(access: Access, path: Path, matcher: re.Pattern[str]) -> LogFile | None:
-    name = _name(access, path)
-    match = matcher.search(path.as_posix())
-    if match is None:
-        return None
-    told = match.groupdict()
-    seed, workers = told.get("seed"), told.get("workers")
-    return LogFile(path, name, None if seed is None else int(seed), None if workers is None else int(workers))
+        inside = path.relative_to(root)
+        match = matcher.fullmatch(inside.as_posix())
+        if match is None or not path.is_file():
+            continue
+        told = {name: int(text) for name, text in match.groupdict().items() if text is not None}
+        yield LogFile(access.path(str(path)), (above / inside).as_posix(), told.get("seed"), told.get("workers"))
 
 
 def _expression(relative: str) -> str:
     """A regular expression of the paths that a pattern stands for."""
-    pieces = re.split(r"(\{seed\}|\{workers\}|\*|\?|\[[^\]]*\])", relative.removeprefix("./"))
     used: set[str] = set()
     text = ""
-    for piece in pieces:
+    for piece in re.split(r"(\{seed\}|\{workers\}|\*|\?|\[[^\]]*\])", relative):
         if piece in PLACES:
             text += r"\d+" if piece in used else PLACES[piece]
             used.add(piece)
-        elif piece == "*":
-            text += "[^/]*"
-        elif piece == "?":
-            text += "[^/]"
+        elif piece in ("*", "?"):
+            text += "[^/]" + ("*" if piece == "*" else "")
         else:
             text += piece.replace("[!", "[^") if piece.startswith("[") else re.escape(piece)
-    return rf"(?:^|/){text}$"
+    return text
 
 
 def _name(access: Access, path: Path) -> str:

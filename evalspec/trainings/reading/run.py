@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -89,8 +90,14 @@ def table_of(runs: Sequence[Run], training: Training, columns: Sequence[str]) ->
     runs = [*runs, *_missing(runs, training)]
     _check_seeds(runs)
     _check_copies(runs)
-    rows = [row for run in sorted(runs, key=lambda one: (one.workers or 0, one.name)) for row in _rows(run, training)]
+    rows = [row for run in sorted(runs, key=_place) for row in _rows(run, training)]
     return pa.table({name: pa.array([row.get(name) for row in rows], _type(COLUMNS[name])) for name in columns})
+
+
+def _place(run: Run) -> tuple[object, ...]:
+    """Order of runs: by workers, then by name with its numbers as numbers."""
+    pieces = re.split(r"(\d+)", run.name)
+    return (run.workers or 0, tuple((0, int(one), "") if one.isdecimal() else (1, 0, one) for one in pieces))
 
 
 def _type(name: str) -> pa.DataType:

@@ -76,6 +76,9 @@ def measure(check: Scaling, inputs: Inputs) -> CheckResult:
                 estimates[metric][str(group.workers)] = estimate
             else:
                 missing[f"{metric}({group.workers})"] = why
+                # Named without a part it is missing only where it has none at all.
+                missing.setdefault(metric, why)
+    missing = {name: why for name, why in missing.items() if not estimates.get(name)}
     if check.mode == "weak":
         estimates = {THROUGHPUT: estimates[THROUGHPUT]}
         missing = {name: why for name, why in missing.items() if name.startswith(THROUGHPUT)}

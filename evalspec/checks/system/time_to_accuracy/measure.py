@@ -172,6 +172,6 @@ def _notes(runs: Sequence[TargetRun], lost: Sequence[TargetRun]) -> list[str]:
 
 def _end(run: TargetRun) -> str:
     known = run.values[np.isfinite(run.values)]
-    last = f"last value {format_number(float(known[-1]))}" if len(known) else "no value"
+    last = f"last value {float(known[-1]):.6g}" if len(known) else "no value"
     words: Mapping[str, str] = {"aborted": "aborted", "cut": "its log stops before the end"}
     return ", ".join(one for one in (words.get(run.status, ""), last) if one)
