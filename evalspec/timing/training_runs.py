@@ -76,7 +76,7 @@ class TargetRun:
         return self.reached is None and self.status == "cut"
 
     def taken(self, quantity: Quantity) -> tuple[float, float]:
-        """What was not enough, and what was: infinite where it never got there, NaN where the log does not say."""
+        """Amounts that were not enough and that were: infinite if it never got there, NaN if the log does not say."""
         series = self._series(quantity)
         if self.reached is None:
             last = series[np.isfinite(series)]

@@ -12,7 +12,7 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.trainings.reading.files import LogFile
 from evalspec.trainings.reading.rows import RowsLog
-from evalspec.trainings.reading.run import Run
+from evalspec.trainings.reading.run import TrainingRun
 
 
 class CsvTraining(RowsLog):
@@ -25,7 +25,7 @@ class CsvTraining(RowsLog):
     kind: Literal["csv"] = "csv"
     delimiter: str = Field(",", min_length=1, max_length=1, description="The character between cells.")
 
-    def runs(self, file: LogFile) -> Iterable[Run]:
+    def runs(self, file: LogFile) -> Iterable[TrainingRun]:
         """Runs of one file."""
         try:
             lines = list(csv.reader(io.StringIO(file.text(), newline=""), delimiter=self.delimiter))

@@ -9,7 +9,7 @@ from typing import Literal
 from evalspec.errors import InputError
 from evalspec.trainings.reading.files import LogFile
 from evalspec.trainings.reading.rows import RowsLog
-from evalspec.trainings.reading.run import Run
+from evalspec.trainings.reading.run import TrainingRun
 
 
 class JsonlTraining(RowsLog):
@@ -20,7 +20,7 @@ class JsonlTraining(RowsLog):
 
     kind: Literal["jsonl"] = "jsonl"
 
-    def runs(self, file: LogFile) -> Iterable[Run]:
+    def runs(self, file: LogFile) -> Iterable[TrainingRun]:
         """Runs of one file."""
         lines = [(number, line) for number, line in enumerate(file.text().splitlines(), 1) if line.strip()]
         rows, cut = [], not lines

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from evalspec.errors import InputError
 from evalspec.trainings.reading.files import LogFile
 from evalspec.trainings.reading.log import TrainingLog
-from evalspec.trainings.reading.run import Evaluation, Run, Status
+from evalspec.trainings.reading.run import Evaluation, Status, TrainingRun
 
 TOKEN = ":::MLLOG"
 SAMPLES, EPOCH, STEPS = "samples_count", "epoch_num", ("step_num", "step", "iteration")
@@ -26,7 +26,7 @@ class MllogTraining(TrainingLog):
 
     kind: Literal["mllog"] = "mllog"
 
-    def runs(self, file: LogFile) -> Iterator[Run]:
+    def runs(self, file: LogFile) -> Iterator[TrainingRun]:
         """The run of one file."""
         events = [_event(file, number, line) for number, line in enumerate(file.text().splitlines(), 1)]
         found = _RunLog(file)
@@ -110,7 +110,7 @@ class _RunLog:
         elif value is not None:
             self.numbers.setdefault(event.key, value)
 
-    def run(self, workers: int | None) -> Run:
+    def run(self, workers: int | None) -> TrainingRun:
         """The run.
 
         Raises:
@@ -122,7 +122,7 @@ class _RunLog:
         seed = self.numbers.get("seed")
         before = None if self.init_s is None or self.init_s > self.start_s else self.start_s - self.init_s
         last = max([self.start_s, *(event.time_s for event, _ in self.taken)])
-        return Run(
+        return TrainingRun(
             self.file.name,
             tuple(dict.fromkeys(self._evaluation(event, value) for event, value in self.taken)),
             seed=self.file.seed if seed is None else int(seed),

@@ -12,7 +12,7 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.trainings.reading.files import LogFile
 from evalspec.trainings.reading.log import TrainingLog
-from evalspec.trainings.reading.run import Evaluation, Run
+from evalspec.trainings.reading.run import Evaluation, TrainingRun
 
 COUNTS = ("step", "epoch", "num_input_tokens_seen")
 """Keys of an entry that say how far the training had come."""
@@ -27,7 +27,7 @@ class TrainerStateTraining(TrainingLog):
     kind: Literal["trainer_state"] = "trainer_state"
     batch: int | None = Field(None, ge=1, description="Samples of a step, all workers together.")
 
-    def runs(self, file: LogFile) -> Iterable[Run]:
+    def runs(self, file: LogFile) -> Iterable[TrainingRun]:
         """The run of one file."""
         try:
             state = json.loads(file.text())
@@ -36,10 +36,10 @@ class TrainerStateTraining(TrainingLog):
             raise InputError(message, remedy="name the trainer_state.json of the checkpoint before") from error
         history = state.get("log_history") if isinstance(state, dict) else None
         if not isinstance(history, list) or not all(isinstance(one, dict) for one in history):
-            raise InputError(f"{file.name} has no `log_history`, so it is no trainer_state.json")
+            raise InputError(f"{file.name} has no `log_history`, which every trainer_state.json has")
         evaluations = tuple(one for entry in history for one in self._evaluations(entry))
         done, planned = state.get("global_step"), state.get("max_steps")
-        yield Run(
+        yield TrainingRun(
             file.name, evaluations, seed=file.seed, workers=file.workers,
             # Early stopping ends before the last step as well, so that only its mark tells a run that broke off.
             status="cut" if _number(done) is not None and _number(planned) is not None and done < planned

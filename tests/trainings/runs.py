@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from evalspec.trainings.jsonl import JsonlTraining
-from evalspec.trainings.reading.run import COLUMNS, Evaluation, Run, table_of
+from evalspec.trainings.reading.run import COLUMNS, Evaluation, TrainingRun, table_of
 
 RECIPE = JsonlTraining.model_validate({"kind": "jsonl", "path": "x", "cost": "3.6 USD/h"})
 
@@ -24,7 +24,7 @@ def recipe_run(
     every: float = 0.02,
     metric: str = "val_accuracy",
     **how: Any,
-) -> Run:
+) -> TrainingRun:
     """A run that reaches 0.95 after so many minutes, infinite: never; five evaluations before that and two after."""
     reached = math.isfinite(minutes)
     # Of runs that never get there no two are the same to the second.
@@ -36,17 +36,19 @@ def recipe_run(
         for place, (share, value) in enumerate(zip(shares, values, strict=True))
     )
     seed = int(name) if name.isdigit() else None
-    return Run(name, evaluations, **{"seed": seed, "workers": workers, "end_s": 60.0 * length * shares[-1], **how})
+    return TrainingRun(
+        name, evaluations, **{"seed": seed, "workers": workers, "end_s": 60.0 * length * shares[-1], **how}
+    )
 
 
-def recipe_table(runs: Sequence[Run], training: Any = RECIPE) -> pa.Table:
+def recipe_table(runs: Sequence[TrainingRun], training: Any = RECIPE) -> pa.Table:
     """All of them as rows."""
     return table_of(runs, training, tuple(COLUMNS))
 
 
 def recipe(
     n: int = 16, median_min: float = 20.0, *, samples: float = 1_000.0, lost: float = 0.0, seed: int = 3, **how: Any
-) -> list[Run]:
+) -> list[TrainingRun]:
     """Runs of one recipe, lognormal by 4 %, of which a share never gets there."""
     draw = np.random.default_rng(seed)
     factors = np.exp(0.04 * draw.standard_normal(n))

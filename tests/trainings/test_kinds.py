@@ -179,9 +179,9 @@ def test_a_torn_last_line_is_a_run_that_was_cut(tmp_path: Path) -> None:
         ('{"t": 2, "a": 1}\n{"t": 1, "a": 2}', "in a.jsonl the clock goes back from 2 s to 1 s"),
         ('{"t": 1, "step": 9, "a": 1}\n{"t": 2, "step": 5, "a": 2}', "in a.jsonl the step goes back from 9 to 5"),
         ('{"t": 1, "step": 9, "a": 1}\n{"t": 2, "step": 9, "a": 2}', "a is logged twice at step 9"),
-        ('{"t": "soon", "a": 1}', "line 1 of a.jsonl has 'soon' for 't', which is no time"),
-        ('{"t": -1, "a": 1}', "which is no number from 0 on"),
-        ('{"t": 1, "step": 1.5, "a": 1}', "has 1.5 for 'step', which is no whole number"),
+        ('{"t": "soon", "a": 1}', "line 1 of a.jsonl has 'soon' for 't': expected a time"),
+        ('{"t": -1, "a": 1}', "expected a number, 0 or more"),
+        ('{"t": 1, "step": 1.5, "a": 1}', "has 1.5 for 'step': expected a whole number"),
         ('{"time": 1, "a": 1}', "a.jsonl has no 't', which `time:` names; choose from a, time"),
     ],
 )

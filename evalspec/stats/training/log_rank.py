@@ -159,7 +159,7 @@ class _Difference(Estimate):
 
 
 @dataclass(frozen=True)
-class RunComparison(Comparison):
+class RecipeComparison(Comparison):
     """Runs of a candidate beside those of a baseline.
 
     Args:

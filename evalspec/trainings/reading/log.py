@@ -12,7 +12,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import Access, Training
 from evalspec.sources.reading.table import choose
 from evalspec.trainings.reading.files import PATH, LogFile, log_files
-from evalspec.trainings.reading.run import COLUMNS, Run, table_of
+from evalspec.trainings.reading.run import COLUMNS, TrainingRun, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +23,7 @@ class TrainingLog(Training):
 
     path: str = Field(description=PATH)
 
-    def runs(self, file: LogFile) -> Iterable[Run]:
+    def runs(self, file: LogFile) -> Iterable[TrainingRun]:
         """Runs of one file.
 
         Raises:

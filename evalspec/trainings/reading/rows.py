@@ -12,7 +12,7 @@ from pydantic import Field
 from evalspec.errors import InputError, did_you_mean
 from evalspec.trainings.reading.files import LogFile
 from evalspec.trainings.reading.log import TrainingLog
-from evalspec.trainings.reading.run import Evaluation, Run
+from evalspec.trainings.reading.run import Evaluation, TrainingRun
 
 EPOCH_S = 1e8
 """A time from here on is one of day, in seconds since 1970: no run takes three years."""
@@ -36,7 +36,9 @@ class RowsLog(TrainingLog):
     energy: str | None = Field(None, description="Column with the joules that were taken so far.")
     percent: bool = Field(False, description="Measures are logged in percent: they are divided by 100.")
 
-    def runs_of(self, file: LogFile, rows: Sequence[tuple[int, Mapping[str, object]]], *, cut: bool) -> list[Run]:
+    def runs_of(
+        self, file: LogFile, rows: Sequence[tuple[int, Mapping[str, object]]], *, cut: bool
+    ) -> list[TrainingRun]:
         """Runs of the rows of a file.
 
         Args:
@@ -53,7 +55,7 @@ class RowsLog(TrainingLog):
             name = file.name if self.run is None else f"{file.name}: {self._named(file, line, row)}"
             groups.setdefault(name, []).append((line, row))
         return [self._run(file, name, many, cut=cut and many[-1] == rows[-1]) for name, many in groups.items()] or [
-            Run(file.name, (), seed=file.seed, workers=file.workers, status="cut")
+            TrainingRun(file.name, (), seed=file.seed, workers=file.workers, status="cut")
         ]
 
     def _check_columns(self, file: LogFile, there: set[str]) -> None:
@@ -73,7 +75,9 @@ class RowsLog(TrainingLog):
             raise InputError(f"line {line} of {file.name} does not say to which run it belongs ({self.run!r} is empty)")
         return str(name)
 
-    def _run(self, file: LogFile, name: str, rows: Sequence[tuple[int, Mapping[str, object]]], *, cut: bool) -> Run:
+    def _run(
+        self, file: LogFile, name: str, rows: Sequence[tuple[int, Mapping[str, object]]], *, cut: bool
+    ) -> TrainingRun:
         seed = self._constant(file, rows, self.seed, "seed")
         workers = self._constant(file, rows, self.worker_count, "number of workers")
         times = [None if self.time is None else _time(file, line, self.time, row.get(self.time)) for line, row in rows]
@@ -94,7 +98,7 @@ class RowsLog(TrainingLog):
                 )
                 for metric, value in _measures(row, aside)
             ]  # fmt: skip
-        return Run(
+        return TrainingRun(
             name, tuple(evaluations),
             seed=file.seed if seed is None else seed, workers=file.workers if workers is None else workers,
             # A log that counts from the start of its process has nothing before it.
@@ -133,7 +137,7 @@ def _real(file: LogFile, line: int, column: str | None, row: Mapping[str, object
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise InputError(f"line {line} of {file.name} has {value!r} for {column!r}, which is no number from 0 on")
+        raise InputError(f"line {line} of {file.name} has {value!r} for {column!r}: expected a number, 0 or more")
     return float(value)
 
 
@@ -142,7 +146,7 @@ def _whole(file: LogFile, line: int, column: str | None, row: Mapping[str, objec
     if value is None:
         return None
     if value != int(value) or value >= 2**63:
-        raise InputError(f"line {line} of {file.name} has {value:g} for {column!r}, which is no whole number")
+        raise InputError(f"line {line} of {file.name} has {value:g} for {column!r}: expected a whole number")
     return int(value)
 
 
@@ -154,7 +158,7 @@ def _time(file: LogFile, line: int, column: str, value: object) -> float | None:
         try:
             read = datetime.datetime.fromisoformat(value)
         except ValueError as error:
-            message = f"line {line} of {file.name} has {value[:40]!r} for {column!r}, which is no time"
+            message = f"line {line} of {file.name} has {value[:40]!r} for {column!r}: expected a time"
             raise InputError(message, remedy="log seconds, or a date and time such as 2026-11-26T08:00:00Z") from error
         return (read if read.tzinfo is not None else read.replace(tzinfo=datetime.UTC)).timestamp()
     return _real(file, line, column, {column: value})

@@ -48,7 +48,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TrainingRun:
     """One run.
 
     Args:
@@ -70,7 +70,7 @@ class Run:
     status: Status = "ended"
 
 
-def table_of(runs: Sequence[Run], training: Training, columns: Sequence[str]) -> pa.Table:
+def table_of(runs: Sequence[TrainingRun], training: Training, columns: Sequence[str]) -> pa.Table:
     """All evaluations of all runs, a row each; a run without any has one row that says how it ended.
 
     Args:
@@ -94,7 +94,7 @@ def table_of(runs: Sequence[Run], training: Training, columns: Sequence[str]) ->
     return pa.table({name: pa.array([row.get(name) for row in rows], _type(COLUMNS[name])) for name in columns})
 
 
-def _place(run: Run) -> tuple[object, ...]:
+def _place(run: TrainingRun) -> tuple[object, ...]:
     """Order of runs: by workers, then by name with its numbers as numbers."""
     pieces = re.split(r"(\d+)", run.name)
     return (run.workers or 0, tuple((0, int(one), "") if one.isdecimal() else (1, 0, one) for one in pieces))
@@ -106,7 +106,7 @@ def _type(name: str) -> pa.DataType:
     return {"string": pa.string(), "int64": pa.int64(), "double": pa.float64()}[name]
 
 
-def _rows(run: Run, training: Training) -> Iterable[dict[str, object]]:
+def _rows(run: TrainingRun, training: Training) -> Iterable[dict[str, object]]:
     started = len(training.seeds) if isinstance(training.seeds, tuple) else training.seeds
     same: dict[str, object] = {
         "run": run.name, "seed": run.seed, "workers": run.workers or training.workers, "before_s": run.before_s,
@@ -122,7 +122,7 @@ def _rows(run: Run, training: Training) -> Iterable[dict[str, object]]:
         yield same
 
 
-def _check_order(run: Run) -> None:
+def _check_order(run: TrainingRun) -> None:
     """Refuse a log in which steps, samples or the clock fall back, or a measure is taken twice."""
     last: dict[tuple[str, str], float] = {}
     for one in run.evaluations:
@@ -150,7 +150,7 @@ def _check_order(run: Run) -> None:
         taken.add((one.metric, at))
 
 
-def _missing(runs: Sequence[Run], training: Training) -> list[Run]:
+def _missing(runs: Sequence[TrainingRun], training: Training) -> list[TrainingRun]:
     """Runs that were started, as the spec says, and are not among the logs."""
     if training.seeds is None:
         return []
@@ -164,7 +164,7 @@ def _missing(runs: Sequence[Run], training: Training) -> list[Run]:
         if other:
             raise InputError(f"seed {other[0]} is among the logs, and not among `seeds:`", remedy="list all of them")
         return [
-            Run(f"seed {seed}", (), seed=seed, workers=workers, status="missing")
+            TrainingRun(f"seed {seed}", (), seed=seed, workers=workers, status="missing")
             for workers in _groups(runs)
             for seed in training.seeds
             if not any(run.seed == seed and run.workers == workers for run in runs)
@@ -177,17 +177,17 @@ def _missing(runs: Sequence[Run], training: Training) -> list[Run]:
             message = f"there are {count} runs{group}, and `seeds: {training.seeds}` says that so many were started"
             raise InputError(message, remedy="write the number of all runs that were started")
         found += [
-            Run(f"run {number + 1}{group}", (), workers=workers, status="missing")
+            TrainingRun(f"run {number + 1}{group}", (), workers=workers, status="missing")
             for number in range(count, min(training.seeds, MOST_SEEDS))
         ]
     return found
 
 
-def _groups(runs: Sequence[Run]) -> list[int | None]:
+def _groups(runs: Sequence[TrainingRun]) -> list[int | None]:
     return sorted({run.workers for run in runs}, key=lambda one: one or 0)
 
 
-def _check_seeds(runs: Sequence[Run]) -> None:
+def _check_seeds(runs: Sequence[TrainingRun]) -> None:
     """Refuse a seed that two runs share."""
     taken: dict[tuple[int | None, int], str] = {}
     for run in runs:
@@ -203,7 +203,7 @@ def _check_seeds(runs: Sequence[Run]) -> None:
         raise InputError(f"two runs are called {twice}", remedy="give each a name, or a log, of its own")
 
 
-def _check_copies(runs: Sequence[Run]) -> None:
+def _check_copies(runs: Sequence[TrainingRun]) -> None:
     """Refuse two runs of which every value and every time is the same."""
     taken: dict[tuple[object, ...], str] = {}
     for run in runs:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evalspec.stats.training.log_rank import EXACT, RunComparison, run_ratio, scores
+from evalspec.stats.training.log_rank import EXACT, RecipeComparison, run_ratio, scores
 from tests.trainings.logs import TYCHE
 
 
@@ -85,7 +85,7 @@ def test_more_runs_are_compared_by_drawn_arrangements() -> None:
 
 def test_a_difference_is_shown_by_the_ratio() -> None:
     found = run_ratio(np.array(TYCHE) * 0.847, TYCHE, np.random.default_rng(1))
-    compared = RunComparison(found, 80.16, 67.9)
+    compared = RecipeComparison(found, 80.16, 67.9)
     assert compared.difference(1.0, 0.0).p_value(0.0, "upper") == found.p_value(1.0, "upper")
     assert compared.difference(1.0, 0.0).value == pytest.approx((found.value - 1.0) * 80.16)  # type: ignore[operator]
 

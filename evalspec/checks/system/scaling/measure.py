@@ -21,7 +21,7 @@ from evalspec.timing.training_runs import TargetRun, open_questions, refuse_empt
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evalspec.checks.system.scaling.spec import Scaling
+    from evalspec.checks.system.scaling.spec import WorkerScaling
     from evalspec.language.inputs import Inputs
 
 ALONE = math.sqrt(12.0)
@@ -53,7 +53,7 @@ class WorkerGroup:
     lost: int
 
 
-def measure(check: Scaling, inputs: Inputs) -> CheckResult:
+def measure(check: WorkerScaling, inputs: Inputs) -> CheckResult:
     """Reads the logs of all runs, and compares them by number of workers.
 
     Args:

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.checks.system.scaling.measure import WorkerGroup
-    from evalspec.checks.system.scaling.spec import Scaling
+    from evalspec.checks.system.scaling.spec import WorkerScaling
     from evalspec.stats.training.scaling import LogRatio
 
 MINUTE = 60.0
 
 
 def blocks(
-    check: Scaling, groups: Sequence[WorkerGroup], estimates: Mapping[str, Mapping[str, LogRatio]]
+    check: WorkerScaling, groups: Sequence[WorkerGroup], estimates: Mapping[str, Mapping[str, LogRatio]]
 ) -> list[AnyBlock]:
     """Efficiency over workers, and a table of times, samples and rates.
 

@@ -29,7 +29,7 @@ COLUMNS = (
 _WELCH = "Welch's t on logarithms of runs"
 
 
-class Scaling(Check):
+class WorkerScaling(Check):
     """Efficiency of a training on more workers, split into throughput and convergence.
 
     ## What it measures
@@ -87,7 +87,7 @@ class Scaling(Check):
         description="Measure of its logs that a run must reach: `val_accuracy >= 94 %`."
     )
     workers: Annotated[tuple[int, ...], Listing()] = Field(
-        min_length=2, description="Numbers of workers, the first of which others are held against."
+        min_length=2, description="Numbers of workers; the first is what the others are compared with."
     )
     mode: Annotated[Literal["strong", "weak"], Circumstance()] = Field(
         "strong", description="`strong`: the same target on more workers; `weak`: throughput alone."
@@ -103,7 +103,7 @@ class Scaling(Check):
     def _workers_rise(self) -> Self:
         if any(one < 1 for one in self.workers) or list(self.workers) != sorted(set(self.workers)):
             raise custom_error(
-                Problem(f"{list(self.workers)} does not rise from 1 on", remedy="write such as [1, 2, 4]")
+                Problem(f"{list(self.workers)} does not rise, or begins below 1", remedy="write such as [1, 2, 4]")
             )
         return self
 

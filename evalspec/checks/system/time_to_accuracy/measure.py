@@ -17,7 +17,7 @@ from evalspec.evidence.units import UNITS, format_number
 from evalspec.evidence.words import plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.shares.proportion import Proportion
-from evalspec.stats.training.log_rank import RunComparison, RunRatio, run_ratio
+from evalspec.stats.training.log_rank import RecipeComparison, RunRatio, run_ratio
 from evalspec.stats.training.reached import HigherQuantile, RunQuantile, run_quantile
 from evalspec.timing.targets import Quantity
 from evalspec.timing.training_runs import (
@@ -99,7 +99,7 @@ def _scale(what: Quantity) -> float:
 
 
 def _taken(runs: Sequence[TargetRun], what: Quantity) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What was not enough and what was, shape (2, n), in the unit of the metric."""
+    """Amounts that were not enough and that were, shape (n,) each, in the unit of the metric."""
     pairs = np.array([run.taken(what) for run in runs], dtype=np.float64).T * _scale(what)
     return np.fmin(pairs[0], pairs[1]), pairs[1]
 
@@ -121,7 +121,7 @@ def _alone(check: TimeToAccuracy, runs: Sequence[TargetRun], into: _Estimates) -
     into.made[RATE] = Proportion.of_counts(sum(run.reached is not None for run in runs), len(runs))
     finals = np.array([run.final for run in runs])
     if not check.goal.rising:
-        into.missing[FINAL] = f"{check.goal.metric} is better when it falls, so that it is no accuracy"
+        into.missing[FINAL] = f"{check.goal.metric} is better when it falls: there is no final accuracy"
     elif (finals > 1.0).any():
         into.missing[FINAL] = f"{check.goal.metric} is logged above 1: write `percent: true` in the training"
     else:
@@ -144,7 +144,7 @@ def _against(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun], n
             scaled = (limits[0] * _scale(what), limits[1] * _scale(what))
             ratios[what] = run_ratio(_taken(runs, what)[1], _taken(others, what)[1], inputs.rng, scaled)
         own, beside = _quantile(runs, what, q).value, _quantile(others, what, q).value
-        into.comparisons[metric, name] = RunComparison(ratios[what], beside, own)
+        into.comparisons[metric, name] = RecipeComparison(ratios[what], beside, own)
     fast = ratios.get("samples")
     p = None if fast is None else fast.p_value(1.0, "upper")
     if p is not None and p <= TOO_FAST:
@@ -156,6 +156,10 @@ def _against(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun], n
 
 def _notes(runs: Sequence[TargetRun], lost: Sequence[TargetRun]) -> list[str]:
     notes = []
+    before = [run.offset_s for run in runs if run.offset_s > 0.0]
+    if before:
+        minutes = format_number(float(np.median(before)) / 60.0)
+        notes.append(f"{minutes} min of each run's time (median) lie before the clock of its log, and are counted.")
     if lost:
         named = ", ".join(f"{run.name} ({_end(run)})" for run in lost[: show.NAMED])
         more = f" and {len(lost) - show.NAMED} more" if len(lost) > show.NAMED else ""

@@ -63,8 +63,8 @@ class TimeToAccuracy(Check):
     never got there, crashed, gave NaN or went over the training's `limit:` counts as later than any limit. One whose
     log stops in the middle counts so for a PASS, and as open for a FAIL.
     With k of N runs within X, `p_q <= X` is decided by the exact binomial: p of PASS is P(Bin(N, q) >= k), p of FAIL
-    P(Bin(N, q) <= k), and bounds are order statistics. If all runs are within, p50 is decided from 5 runs on, p80
-    from 14, p90 from 29; with one miss from 8, 22 and 46. It holds whatever the distribution: Student's t on
+    P(Bin(N, q) <= k), and bounds are order statistics. If all runs are within, p50 needs 5 runs, p80 14 and
+    p90 29; with one miss 8, 22 and 46. It holds whatever the distribution: Student's t on
     logarithms errs 11 to 17 % in place of 5 % on real lists of MLPerf.
     `<= 1.05x baseline`, another training, is decided by exact permutation of log-rank scores of the candidate's runs
     and the baseline's times 1.05, both cut at the smaller limit; bounds by inversion over the factor.
@@ -138,7 +138,7 @@ class TimeToAccuracy(Check):
             if one.model == self.training:
                 return f"{self.name} would compare {one.model} with itself: name another training"
             if one.model is not None and one.metric not in REACHED:
-                return f"{one.metric} can't be held against {one.model}: write a number"
+                return f"{one.metric} can't be compared with {one.model}: write a number"
             if one.model is not None and one.threshold and one.has_offset:
                 return f"two trainings are compared by a factor: write {one.metric} {one.op} 1.05x {one.model}"
             if one.metric == FINAL and not self.goal.rising:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from evalspec.checks.system.scaling.spec import Scaling
-from evalspec.trainings.reading.run import Run
+from evalspec.checks.system.scaling.spec import WorkerScaling
+from evalspec.trainings.reading.run import TrainingRun
 from tests.checks.planting import Case, Planted
 from tests.fakes import FakeInputs
 from tests.trainings.runs import recipe, recipe_table
 
 
-def scaled(minutes: float = 11.0, samples: float = 1_000.0, n: int = 5) -> list[Run]:
+def scaled(minutes: float = 11.0, samples: float = 1_000.0, n: int = 5) -> list[TrainingRun]:
     """Runs on one worker, 40 min and 1,000 samples, and on four."""
     alone = recipe(n, 40.0, workers=1, seed=1)
     many = recipe(n, minutes, samples=samples, workers=4, seed=2)
@@ -22,7 +22,7 @@ def scaled(minutes: float = 11.0, samples: float = 1_000.0, n: int = 5) -> list[
 def case(folder: Path, sentence: str, rows: int | None = None, minutes: float = 11.0, samples: float = 1_000.0) -> Case:
     """A check with one requirement."""
     table = recipe_table(scaled(minutes, samples))
-    check = Scaling.model_validate(
+    check = WorkerScaling.model_validate(
         {"check": "scaling", "training": "recipe", "target": "val_accuracy >= 94 %", "workers": [1, 4],
          "require": [sentence]}
     )  # fmt: skip

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from evalspec.checks.system.scaling.spec import Scaling
+from evalspec.checks.system.scaling.spec import WorkerScaling
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Parts
 from evalspec.language.parts import CheckResult, SpecNames
-from evalspec.trainings.reading.run import Run
+from evalspec.trainings.reading.run import TrainingRun
 from tests.checks.system.scaling.planted import scaled
 from tests.fakes import FakeInputs
 from tests.trainings.runs import recipe, recipe_table
 
 
-def measured(folder: Path, runs: list[Run], **fields: Any) -> CheckResult:
-    check = Scaling.model_validate(
+def measured(folder: Path, runs: list[TrainingRun], **fields: Any) -> CheckResult:
+    check = WorkerScaling.model_validate(
         {"check": "scaling", "training": "recipe", "target": "val_accuracy >= 94 %", "workers": [1, 4],
          "require": ["throughput_efficiency >= 75 %"], **fields}
     )  # fmt: skip
@@ -61,7 +61,7 @@ def test_a_run_that_missed_leaves_no_bound(tmp_path: Path) -> None:
 
 
 def test_workers_that_no_run_has_are_refused_with_those_there_are() -> None:
-    check = Scaling.model_validate(
+    check = WorkerScaling.model_validate(
         {"check": "scaling", "training": "recipe", "target": "val_accuracy >= 94 %", "workers": [1, 4, 8],
          "require": ["scaling_efficiency(8) >= 75 %"]}
     )  # fmt: skip
@@ -73,7 +73,7 @@ def test_workers_that_no_run_has_are_refused_with_those_there_are() -> None:
 
 
 def test_parts_are_all_numbers_of_workers_but_the_first() -> None:
-    check = Scaling.model_validate(
+    check = WorkerScaling.model_validate(
         {"check": "scaling", "training": "recipe", "target": "val_accuracy >= 94 %", "workers": [1, 2, 4],
          "require": ["scaling_efficiency(4) >= 75 %"]}
     )  # fmt: skip
@@ -83,7 +83,7 @@ def test_parts_are_all_numbers_of_workers_but_the_first() -> None:
 @pytest.mark.parametrize("workers", [[4, 1], [1, 1], [0, 2]])
 def test_workers_rise(workers: list[int]) -> None:
     with pytest.raises(ValueError, match="does not rise"):
-        Scaling.model_validate({"check": "scaling", "training": "a", "target": "x >= 1", "workers": workers})
+        WorkerScaling.model_validate({"check": "scaling", "training": "a", "target": "x >= 1", "workers": workers})
 
 
 def test_weak_scaling_compares_throughput_alone(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_weak_scaling_compares_throughput_alone(tmp_path: Path) -> None:
     result = measured(tmp_path, [*alone, *many], mode="weak")
     assert value(result, "throughput_efficiency") == pytest.approx(0.9, rel=0.02)
     assert "no common target" in result.missing["scaling_efficiency"]
-    wrong = Scaling.model_validate(
+    wrong = WorkerScaling.model_validate(
         {"check": "scaling", "training": "a", "target": "x >= 1", "workers": [1, 2], "mode": "weak",
          "require": ["scaling_efficiency(2) >= 50 %"]}
     )  # fmt: skip

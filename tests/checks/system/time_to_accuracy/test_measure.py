@@ -15,7 +15,7 @@ from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy
 from evalspec.errors import InputError, NotRunError
 from evalspec.language.parts import CheckResult, SpecNames
 from evalspec.trainings.jsonl import JsonlTraining
-from evalspec.trainings.reading.run import Evaluation, Run
+from evalspec.trainings.reading.run import Evaluation, TrainingRun
 from tests.checks.deciding import outcome
 from tests.fakes import FakeInputs
 from tests.trainings.logs import TYCHE
@@ -23,7 +23,12 @@ from tests.trainings.runs import recipe, recipe_run, recipe_table
 
 
 def measured(
-    folder: Path, runs: list[Run], *sentences: str, others: list[Run] | None = None, training: Any = None, **fields: Any
+    folder: Path,
+    runs: list[TrainingRun],
+    *sentences: str,
+    others: list[TrainingRun] | None = None,
+    training: Any = None,
+    **fields: Any,
 ) -> tuple[CheckResult, TimeToAccuracy]:
     """The check over these runs, and over those of `baseline`."""
     check = TimeToAccuracy.model_validate(
@@ -36,18 +41,18 @@ def measured(
     return check.run(FakeInputs(evidence=folder, tables=tables)), check
 
 
-def outcomes(folder: Path, runs: list[Run], *sentences: str, **how: Any) -> list[str]:
+def outcomes(folder: Path, runs: list[TrainingRun], *sentences: str, **how: Any) -> list[str]:
     result, check = measured(folder, runs, *sentences, **how)
     return [outcome(result, one) for one in check.requirements]
 
 
-def at(name: str, *pairs: tuple[float, float], **how: Any) -> Run:
+def at(name: str, *pairs: tuple[float, float], **how: Any) -> TrainingRun:
     """A run of these (minutes, value), a step each."""
-    return Run(name, tuple(Evaluation("val_accuracy", value, 60 * minute, place, 10.0 * place)
+    return TrainingRun(name, tuple(Evaluation("val_accuracy", value, 60 * minute, place, 10.0 * place)
                            for place, (minute, value) in enumerate(pairs)), **how)  # fmt: skip
 
 
-def llama(minutes: tuple[float, ...] = TYCHE) -> list[Run]:
+def llama(minutes: tuple[float, ...] = TYCHE) -> list[TrainingRun]:
     """Runs with an evaluation just before the one that reaches the target."""
     return [at(str(place), (one - 0.01, 0.9), (one, 0.95), seed=place) for place, one in enumerate(minutes)]
 
@@ -120,7 +125,7 @@ def test_held_asks_for_evaluations_in_a_row(tmp_path: Path) -> None:
     ],
     ids=["NaN", "crashed at once", "over the limit", "cut"],
 )
-def test_what_did_not_get_there_is_later_than_any_limit(tmp_path: Path, lost: Run) -> None:
+def test_what_did_not_get_there_is_later_than_any_limit(tmp_path: Path, lost: TrainingRun) -> None:
     training = JsonlTraining.model_validate({"kind": "jsonl", "path": "x", "limit": "40 min"})
     result, _ = measured(tmp_path, [*llama((20.0, 21, 22, 23)), lost], training=training)
     found = result.estimates["time_to_accuracy_p50"]
@@ -155,7 +160,7 @@ def test_fewer_samples_than_the_reference_is_a_doubt(tmp_path: Path) -> None:
 
 def test_a_loss_is_reached_from_above_and_is_no_accuracy(tmp_path: Path) -> None:
     runs = [
-        Run(str(n), (Evaluation("eval_loss", 3.5, 60.0), Evaluation("eval_loss", 3.2, 120.0 + n)), seed=n)
+        TrainingRun(str(n), (Evaluation("eval_loss", 3.5, 60.0), Evaluation("eval_loss", 3.2, 120.0 + n)), seed=n)
         for n in range(5)
     ]
     result, _ = measured(tmp_path, runs, target="eval_loss <= 3.3")
@@ -191,7 +196,8 @@ def test_a_measure_that_can_not_be_a_target_is_refused_with_those_that_can(
 ) -> None:
     values = {"val_accuracy": 0.95, "train_accuracy": 0.99, "percentage": 94.2}
     runs = [
-        Run(str(n), tuple(Evaluation(name, one, 60.0 + n) for name, one in values.items()), seed=n) for n in range(5)
+        TrainingRun(str(n), tuple(Evaluation(name, one, 60.0 + n) for name, one in values.items()), seed=n)
+        for n in range(5)
     ]
     with pytest.raises(InputError, match=message) as raised:
         measured(tmp_path, runs, target=target)
@@ -208,7 +214,7 @@ def test_what_is_no_target_is_refused(target: str) -> None:
 @pytest.mark.parametrize(
     ("sentence", "message"),
     [
-        ("convergence_rate >= baseline", "can't be held against baseline"),
+        ("convergence_rate >= baseline", "can't be compared with baseline"),
         ("time_to_accuracy_p50 <= baseline + 2 min", "compared by a factor"),
         ("time_to_accuracy_p50 <= recipe", "with itself"),
     ],
