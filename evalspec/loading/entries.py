@@ -192,6 +192,7 @@ class _Sentences:
                 label_unit=self.label_unit,
                 models=self.names.trainings if self.part.compares_trainings else self.names.models,
                 blocking=key in ("require", "slo"),
+                compared="training" if self.part.compares_trainings else "model",
             )
             if requirement.model is not None and not self.part.uses_model and not self.part.compares_trainings:
                 kind = self.part.model_fields["check"].default

@@ -253,3 +253,42 @@ def test_every_kind_tells_its_header(tmp_path: Path) -> None:
     header = training("jsonl", path="a.jsonl", time="t", samples="samples").header(Access(tmp_path))
     assert header.rows == 2 * len(curve(20.0))
     assert list(header.columns) == list(rows(tmp_path, "jsonl", path="a.jsonl", time="t")[0])
+
+
+def write_mlflow(folder: Path, run: str, minutes: float, *, seed: int, status: int = 3, **meta: Any) -> None:
+    """A run as MLflow's file store has it."""
+    place = folder / run
+    for name in ("metrics/val", "params", "tags"):
+        (place / name).mkdir(parents=True)
+    facts = {"run_id": run, "run_name": f"bright-{run}", "start_time": START_MS, "status": status,
+             "end_time": START_MS + round(60_000 * minutes) + 500, "lifecycle_stage": "active", **meta}  # fmt: skip
+    (place / "meta.yaml").write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in facts.items()))
+    (place / "params" / "seed").write_text(str(seed))
+    lines = [(START_MS + round(60_000 * at), value, step) for step, (at, value, _) in enumerate(curve(minutes), 1)]
+    (place / "metrics" / "val" / "accuracy").write_text("".join(f"{at} {value} {step}\n" for at, value, step in lines))
+    (place / "metrics" / "seen").write_text("".join(f"{at} {64 * step} {step}\n" for at, _, step in lines))
+
+
+def test_a_file_store_of_mlflow(tmp_path: Path) -> None:
+    write_mlflow(tmp_path / "0", "aaaa", 20.0, seed=5)
+    write_mlflow(tmp_path / "0", "bbbb", 21.0, seed=6, status=1, end_time=None)
+    found = rows(tmp_path, "mlflow", path="0", samples="seen")
+    last = found[5]
+    assert (last["run"], last["seed"], last["metric"], last["value"]) == ("aaaa (bright-aaaa)", 5, "val/accuracy", 0.95)
+    assert (last["time_s"], last["step"], last["samples"], last["end_s"]) == (1_200.0, 6, 384.0, 1_200.5)
+    assert last["before_s"] is None
+    assert [row["status"] for row in found[::6]] == ["ended", "cut"]
+
+
+def test_what_is_wrong_with_a_file_store_is_one_sentence(tmp_path: Path) -> None:
+    assert "holds no runs of MLflow" in refused(tmp_path, "mlflow", path=".")
+    write_mlflow(tmp_path / "0", "aaaa", 20.0, seed=5)
+    series = tmp_path / "0" / "aaaa" / "metrics" / "val" / "accuracy"
+    good = series.read_text()
+    series.write_text(good + good)
+    assert "of metrics/val/accuracy of aaaa the clock goes back" in refused(tmp_path, "mlflow", path="0")
+    series.write_text(good + "17")
+    assert "is not a time, a value and a step" in refused(tmp_path, "mlflow", path="0")
+    series.write_text(good)
+    (tmp_path / "0" / "aaaa" / "params" / "seed").write_text("lucky")
+    assert "is 'lucky': expected a whole number" in refused(tmp_path, "mlflow", path="0")

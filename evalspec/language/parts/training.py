@@ -61,3 +61,4 @@ class Training(Dataset):
 
 
 OF_ROWS = frozenset(Dataset.model_fields) - {"kind"}
+"""Fields of a dataset that a training has not."""

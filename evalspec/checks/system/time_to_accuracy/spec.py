@@ -30,6 +30,8 @@ QUANTITIES: Mapping[Quantity, tuple[str, str]] = {
 REACHED: Mapping[str, tuple[Quantity, float]] = {
     f"{what}_to_accuracy_{name}": (what, q) for what in QUANTITIES for name, q in QUANTILES.items()
 }
+LOGGED: Mapping[Quantity, str] = {"time": "time_s", "samples": "samples", "cost": "usd_h", "energy": "energy_j"}
+"""Column without which a quantity is not known."""
 FINAL, FINAL_SHARE = "final_accuracy_p20", 0.8
 RATE = "convergence_rate"
 LEAST_CONFIDENCE = 0.8
@@ -147,7 +149,7 @@ class TimeToAccuracy(Check):
 
     def inspects(self) -> tuple[NeedRows, ...]:
         """Runs and measures of the training, whose number says what can be shown."""
-        return (NeedRows(self.training, ("run", "metric", "value", "limit_s")),)
+        return (NeedRows(self.training, ("run", "metric", "value", "limit_s", *LOGGED.values())),)
 
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
         """Number of runs; refuses a measure that is not logged, a limit that is too short, and too few runs."""
@@ -158,6 +160,7 @@ class TimeToAccuracy(Check):
         for one in self.requirements:
             self._check_limit(one, limits[0] if limits else None)
             self._check_runs(one, runs)
+            self._check_logged(one, table)
         return runs
 
     def _check_limit(self, one: Requirement, limit_s: float | None) -> None:
@@ -166,6 +169,13 @@ class TimeToAccuracy(Check):
         if limit_s < one.threshold * 60.0:
             message = f"{one.sentence!r} asks for more than the limit of {self.training}, {limit_s / 60.0:g} min"
             raise InputError(message, remedy="raise `limit:`, so that a run has the time that it is allowed")
+
+    def _check_logged(self, one: Requirement, table: pa.Table) -> None:
+        what = REACHED[one.metric][0] if one.metric in REACHED else None
+        if what is None or table.column(LOGGED[what]).null_count < len(table):
+            return
+        remedy = "add `cost:`, the price of a worker" if what == "cost" else "name the column that has it"
+        raise InputError(f"no log of {self.training} says the {what} that {one.sentence!r} is about", remedy=remedy)
 
     def _check_runs(self, one: Requirement, runs: int) -> None:
         from evalspec.stats.training.reached import runs_to_pass

@@ -256,3 +256,23 @@ def test_long_logs_are_drawn_with_the_evaluation_that_reached_it(tmp_path: Path)
     first = result.blocks[0].series[0]  # type: ignore[union-attr]
     assert len(first.x) <= 201
     assert 77.7 in first.x
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        ("cost_to_accuracy_p50 <= 3 USD", "no log of recipe says the cost"),
+        ("samples_to_accuracy_p50 <= 90 samples", "no log of recipe says the samples"),
+        ("energy_to_accuracy_p50 <= 3 kJ", "no log of recipe says the energy"),
+    ],
+)
+def test_what_no_log_says_can_not_be_required(sentence: str, said: str) -> None:
+    check = TimeToAccuracy.model_validate(
+        {"check": "time_to_accuracy", "training": "recipe", "target": "val_accuracy >= 94 %", "require": [sentence]}
+    )
+    free = JsonlTraining.model_validate({"kind": "jsonl", "path": "x"})
+    bare = [
+        TrainingRun(str(n), (Evaluation("val_accuracy", 0.95, 60.0 + n),), seed=n) for n in range(5)
+    ]  # fmt: skip
+    with pytest.raises(InputError, match=said):
+        check.inspect_rows({"recipe": recipe_table(bare, free)}, {})
