@@ -9,7 +9,7 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
-from evalspec.language.declarations import Circumstance
+from evalspec.language.declarations import Circumstance, Effort
 from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
 from evalspec.timing.targets import Quantity, Target, TargetSentence, check_training, read_target
 from evalspec.timing.training_defects import training_defects
@@ -121,7 +121,7 @@ class TimeToAccuracy(Check):
     clock: Annotated[Literal["process", "run_start"], Circumstance()] = Field(
         "process", description="Where times start: with the process, or with the log's own clock."
     )
-    report: tuple[Literal["mlperf"], ...] = Field(
+    report: Annotated[tuple[Literal["mlperf"], ...], Effort()] = Field(
         (), description="Scores of others that are shown, and decide nothing."
     )
 
