@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
+from evalspec.evidence.blocks import AnyBlock, Column, Curve, Points, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 NAMED = 5
 """So many runs are named in a sentence."""
-LINES, POINTS = 20, 200
-"""So many runs are drawn, each with so many points at most."""
+LINES, POINTS, CLOUD = 6, 200, 4_000
+"""So many runs are drawn as lines, each with so many points at most; of more runs all evaluations, so many in all."""
 MINUTE = 60.0
 
 
@@ -30,7 +30,7 @@ def blocks(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> list[AnyBlock]:
         runs: All runs.
     """
     found: list[AnyBlock] = []
-    curve = _curve(check, runs)
+    curve = _over_time(check, runs)
     if curve is not None:
         found.append(curve)
     found.append(_table(runs))
@@ -39,30 +39,44 @@ def blocks(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> list[AnyBlock]:
     return found
 
 
-def _curve(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | None:
-    series = [one for run in runs[:LINES] if (one := _series(run)) is not None]
-    if not series:
+def _over_time(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | Points | None:
+    """Lines of a few runs, or the evaluations of all."""
+    many = len(runs) > LINES
+    each = max(10, CLOUD // len(runs)) if many else POINTS
+    drawn = [(run, one) for run in runs if (one := _series(run, each)) is not None]
+    if not drawn:
         return None
     limits = [one for one in check.requirements if one.metric.startswith("time_") and one.model is None]
     lines = [Reference(label=check.target, value=check.goal.value, axis="y", says_value=True)]
     lines += [Reference(label=one.sentence, value=one.threshold, axis="x", says_value=True) for one in limits]
     if math.isfinite(runs[0].limit_s) and not limits:
         lines.append(Reference(label="limit", value=runs[0].limit_s / MINUTE, axis="x"))
-    shown = f"The first {LINES} of {len(runs)} runs." if len(runs) > LINES else "Every run, a line each."
-    return Curve(
-        title=f"{check.goal.metric} over time", caption=shown,
-        x_label="time", x_unit="min", y_label=check.goal.metric, series=tuple(series), references=tuple(lines),
+    measure = check.goal.metric
+    title, references = f"{measure} over time", tuple(lines)
+    if not many:
+        return Curve(
+            title=title, caption="Every run, a line each.", x_label="time", x_unit="min", y_label=measure,
+            series=tuple(one for _, one in drawn), references=references,
+        )  # fmt: skip
+    groups = (("reached", [one for run, one in drawn if run.reached is not None]),
+              ("not reached", [one for run, one in drawn if run.reached is None]))  # fmt: skip
+    return Points(
+        title=title, caption=f"Evaluations of all {len(runs)} runs.", x_label="time", x_unit="min", y_label=measure,
+        series=tuple(
+            Series(name=name, x=tuple(x for one in some for x in one.x), y=tuple(y for one in some for y in one.y))
+            for name, some in groups if some
+        ),
+        references=references,
     )  # fmt: skip
 
 
-def _series(run: TargetRun) -> Series | None:
+def _series(run: TargetRun, most: int) -> Series | None:
     kept = np.flatnonzero(np.isfinite(run.times_s) & np.isfinite(run.values))
     if not len(kept):
         return None
-    if len(kept) > POINTS:
-        kept = np.unique(
-            [*kept[np.linspace(0, len(kept) - 1, POINTS).astype(int)], *([run.reached] if run.reached else [])]
-        )
+    if len(kept) > most:
+        spread = kept[np.linspace(0, len(kept) - 1, most).astype(np.int64)]
+        kept = np.unique([*spread, *([] if run.reached is None else [run.reached])])
     return Series(
         name=run.name,
         x=tuple(float(one) for one in run.times_s[kept] / MINUTE),

@@ -276,3 +276,10 @@ def test_what_no_log_says_can_not_be_required(sentence: str, said: str) -> None:
     ]  # fmt: skip
     with pytest.raises(InputError, match=said):
         check.inspect_rows({"recipe": recipe_table(bare, free)}, {})
+
+
+def test_of_many_runs_every_evaluation_is_drawn(tmp_path: Path) -> None:
+    result, _ = measured(tmp_path, recipe(16, lost=0.25))
+    cloud = result.blocks[0]
+    assert cloud.block == "points"
+    assert [(one.name, len(one.x)) for one in cloud.series] == [("reached", 12 * 8), ("not reached", 4 * 8)]
