@@ -135,7 +135,7 @@ def _against(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun], n
     ratios: dict[str, RunRatio] = {}
     for metric in dict.fromkeys(one.metric for one in check.requirements if one.model == name):
         what, q = REACHED[metric]
-        why = without(runs, what, check.training) or without(others, what, name)
+        why = without(runs, what, check.training) or without(others, what, name) or _open(runs, others)
         if why is not None:
             into.missing[f"{metric} vs {name}"] = why
             continue
@@ -152,6 +152,14 @@ def _against(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun], n
             f"{check.training} needs fewer samples than {name}, and by more than chance: look for other data, another "
             "model, an easier evaluation, or validation rows among those that are trained on"
         )
+
+
+def _open(runs: Sequence[TargetRun], others: Sequence[TargetRun]) -> str | None:
+    """Reason why two trainings can't be compared: of a run it is not known how it went on; None: it is of all."""
+    cut = next((run.name for run in (*runs, *others) if run.open), None)
+    if cut is None:
+        return None
+    return f"the log of {cut} stops before the run's end: as late as any it would speak for the other training"
 
 
 def _notes(runs: Sequence[TargetRun], lost: Sequence[TargetRun]) -> list[str]:

@@ -69,7 +69,8 @@ class TimeToAccuracy(Check):
     p90 29; with one miss 8, 22 and 46. It holds whatever the distribution: Student's t on
     logarithms errs 11 to 17 % in place of 5 % on real lists of MLPerf.
     `<= 1.05x baseline`, another training, is decided by exact permutation of log-rank scores of the candidate's runs
-    and the baseline's times 1.05, both cut at the smaller limit; bounds by inversion over the factor.
+    and the baseline's times 1.05, both cut at the smaller limit; bounds by inversion over the factor. With a log
+    that stops in the middle there is no comparison.
     The clock starts with the process (`clock: process`): imports, compilation and loading are in, as far as the log has
     them. `clock: run_start` starts where the log's own clock does, and the time before it is told.
     `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean

@@ -283,3 +283,12 @@ def test_of_many_runs_every_evaluation_is_drawn(tmp_path: Path) -> None:
     cloud = result.blocks[0]
     assert cloud.block == "points"
     assert [(one.name, len(one.x)) for one in cloud.series] == [("reached", 12 * 8), ("not reached", 4 * 8)]
+
+
+def test_a_log_that_stops_speaks_for_no_other_training(tmp_path: Path) -> None:
+    """A copy of a log that was cut would make the baseline late, and the candidate pass."""
+    cut = [*recipe(7, 20.0, seed=1), at("cut", (5, 0.8), (10, 0.9), seed=99, status="cut")]
+    sentence = "time_to_accuracy_p50 <= baseline"
+    for own, other in ((recipe(8, 20.0, seed=2), cut), (cut, recipe(8, 20.0, seed=2))):
+        result, _ = measured(tmp_path, own, sentence, others=other)
+        assert "the log of cut stops" in result.missing["time_to_accuracy_p50 vs baseline"]
