@@ -190,11 +190,11 @@ class _Sentences:
                 text,
                 self.metrics,
                 label_unit=self.label_unit,
-                models=self.names.trainings if self.part.compares_trainings else self.names.models,
+                models=self.names.models if self.part.compares_with == "model" else self.names.trainings,
                 blocking=key in ("require", "slo"),
-                compared="training" if self.part.compares_trainings else "model",
+                compared=self.part.compares_with,
             )
-            if requirement.model is not None and not self.part.uses_model and not self.part.compares_trainings:
+            if requirement.model is not None and not self.part.uses_model and self.part.compares_with == "model":
                 kind = self.part.model_fields["check"].default
                 message = f"{kind} checks data only, so it can't be compared with {requirement.model!r}"
                 remedy = f"write {requirement.metric} {requirement.op} followed by a number"

@@ -54,8 +54,8 @@ class Check(Part):
     """What it finds depends on the day of the run."""
     compares: ClassVar[bool] = False
     """All that it can require is about the model beside another one."""
-    compares_trainings: ClassVar[bool] = False
-    """Names on the right of its requirements are those of trainings, which it reads; they are no models."""
+    compares_with: ClassVar[Literal["model", "training"]] = "model"
+    """Names on the right of its requirements are those of models, or of trainings, which it reads."""
     each_template: ClassVar[bool] = False
     """What it requires must hold for each template of its model's prompt."""
     between_templates: ClassVar[tuple[str, ...]] = ()
@@ -163,7 +163,7 @@ class Check(Part):
     @property
     def baselines(self) -> tuple[str, ...]:
         """Models named on the right of its requirements."""
-        return () if self.compares_trainings else self.sides_named
+        return self.sides_named if self.compares_with == "model" else ()
 
     @property
     def sides_named(self) -> tuple[str, ...]:

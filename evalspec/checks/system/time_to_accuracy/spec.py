@@ -99,7 +99,7 @@ class TimeToAccuracy(Check):
 
     dimension: ClassVar[Literal["system", "model", "data"]] = "system"
     uses_model: ClassVar[bool] = False
-    compares_trainings: ClassVar[bool] = True
+    compares_with: ClassVar[Literal["model", "training"]] = "training"
     metrics: ClassVar[tuple[Metric, ...]] = (
         *(
             Metric(f"{what}_to_accuracy_{name}", unit, "lower", f"{words} that {100 * q:g} % of runs stay within.",
