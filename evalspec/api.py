@@ -60,6 +60,8 @@ from evalspec.language.parts import (
     Part,
     Sentence,
     SpecNames,
+    Training,
+    TrainingName,
 )
 from evalspec.language.requirement import Requirement
 from evalspec.language.units import Duration, Milliseconds, PercentagePoints, QueryRate, Share, Size
@@ -160,6 +162,8 @@ __all__ = [
     "Table",
     "Text",
     "TokenLikelihoods",
+    "Training",
+    "TrainingName",
     "ValueOnly",
     "Windows",
     "bca",

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent / "evalspec"
 OF_CHECKS = ("checks", "scoring", "screens", "tables", "timing")
 """Checks, and the rooms that hold what several checks of a dimension share: these know their own metrics. Screens
 suggest requirements; that each of these loads beside its spec is held by their tests."""
-BELOW = ("answers", "measure", "metrics", "pipeline", "runtimes", "sources", "stats")
+BELOW = ("answers", "measure", "metrics", "pipeline", "runtimes", "sources", "stats", "trainings")
 """Rooms below the checks. Only what is handed one of these classes there can name a part of a check."""
 CHECK_CLASSES = frozenset(("Check", "CheckResult", "CheckRecord", "Record", "Test"))
 OLD_RECORDS = "lineage/before_0_3.py"
@@ -58,7 +58,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "a word in the names of files and columns, guessed at for a new spec": {
         "loading/scan_folder.py": [
-            "train", "test", "index", "audited", "current", "outside", "labels", "features",
+            "train", "test", "index", "audited", "current", "outside", "labels", "features", "target",
         ],
         "loading/column_roles.py": ["index", "audited"],
     },
@@ -95,6 +95,7 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "verdict/claimed.py": ["boundary", "duration", "quality", "stages", "accuracy"],
         "verdict/claims.py": ["load", "cold_start", "idle", "boundary"],
     },
+    "what a machine is asked about": {"running/doctor.py": ["clock"]},
     "what runs short, or whose doing it is": {"verdict/diagnosis.py": ["memory"], "verdict/owners.py": ["calibration"]},
     "what so many more are needed of": {"verdict/sentence.py": ["processes"]},
 }  # fmt: skip

@@ -50,6 +50,8 @@ datasets:
   field: {kind: parquet, path: field.parquet, label: digit, origin: {site: field}}
   judgements: {kind: parquet, path: judgements.parquet}
   audited: {kind: parquet, path: audited.parquet, label: good}
+trainings:
+  recipe: {kind: mllog, path: "result_*.txt"}
 slices:
   - {name: dark, where: lux < 100}
   - {name: occluded, where: occlusion > 0.5}

@@ -26,12 +26,13 @@ class SpecNames:
     """Dataset: where and when it was collected, as far as the spec says."""
     quantization: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Model: how it was quantized, as far as the spec says."""
+    trainings: tuple[str, ...] = ()
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
-def _known(group: Literal["models", "datasets"]) -> AfterValidator:
+def _known(group: Literal["models", "datasets", "trainings"]) -> AfterValidator:
     """Refuses a name that the spec does not define, where the names are handed over as pydantic's context."""
 
     def check(name: str, info: ValidationInfo) -> str:
@@ -56,6 +57,12 @@ ModelName = Annotated[
     Name,
     _known("models"),
     Field(description="Name of a model in `models:`.", json_schema_extra={"x-names": "models"}),
+]
+TrainingName = Annotated[
+    Name,
+    _known("trainings"),
+    Field(description="Name of a training in `trainings:`.", json_schema_extra={"x-names": "trainings"}),
+    Rows("judged"),
 ]
 Sentence = Annotated[Requirement, WithJsonSchema({"type": "string"})]
 """A requirement, written as a sentence such as ``accuracy >= 95 %``."""

@@ -1,4 +1,4 @@
-"""Finds checks by folder name, runtimes and sources by file name, and those of other distributions by entry point.
+"""Finds checks by folder name, other kinds by file name, and those of other distributions by entry point.
 
 Nothing is imported until its kind is asked for.
 """
@@ -11,17 +11,17 @@ import importlib.util
 import pkgutil
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, TypeVar
 
 from evalspec.errors import Problem, SpecError, did_you_mean
 from evalspec.evidence.metric import Metric
-from evalspec.language.parts import Check, Dataset, Model, Part
+from evalspec.language.parts import Check, Dataset, Model, Part, Training
 
 P = TypeVar("P", bound=Part)
-Group = Literal["checks", "runtimes", "sources"]
+Group = Literal["checks", "runtimes", "sources", "trainings"]
 DIMENSIONS: tuple[Literal["system", "model", "data"], ...] = ("system", "model", "data")
 OWN_DISTRIBUTION = "evalspec-gate"
 
@@ -29,15 +29,27 @@ _PACKAGES: dict[Group, tuple[str, ...]] = {
     "checks": tuple(f"evalspec.checks.{dimension}" for dimension in DIMENSIONS),
     "runtimes": ("evalspec.runtimes",),
     "sources": ("evalspec.sources",),
+    "trainings": ("evalspec.trainings",),
 }
 NEEDED: Mapping[type[Part], tuple[str, ...]] = {
     Check: ("needs",),
     Model: ("files",),
     Dataset: ("files", "header", "read"),
+    Training: ("files", "header", "read"),
 }
 """Methods that the base class leaves to each part."""
-_SORTS: Mapping[type[Part], str] = {Check: "check", Model: "kind of model", Dataset: "kind of dataset"}
-_WORDS: dict[Group, str] = {"checks": "check", "runtimes": "kind of model", "sources": "kind of dataset"}
+_SORTS: Mapping[type[Part], str] = {
+    Check: "check",
+    Model: "kind of model",
+    Dataset: "kind of dataset",
+    Training: "kind of training",
+}
+_WORDS: dict[Group, str] = {
+    "checks": "check",
+    "runtimes": "kind of model",
+    "sources": "kind of dataset",
+    "trainings": "kind of training",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +78,7 @@ class Registry:
     checks: Mapping[str, KindEntry]
     runtimes: Mapping[str, KindEntry]
     sources: Mapping[str, KindEntry]
+    trainings: Mapping[str, KindEntry] = field(default_factory=dict)
 
     def kinds(self, group: Group) -> tuple[str, ...]:
         """Names of all kinds of a group, sorted."""
@@ -100,8 +113,18 @@ class Registry:
         """
         return _load(self._find("sources", kind), Dataset, "kind")
 
+    def training(self, kind: str) -> type[Training]:
+        """The class of a kind of training log.
+
+        Raises:
+            SpecError: As `check`.
+        """
+        return _load(self._find("trainings", kind), Training, "kind")
+
     def _group(self, group: Group) -> Mapping[str, KindEntry]:
-        return {"checks": self.checks, "runtimes": self.runtimes, "sources": self.sources}[group]
+        return {"checks": self.checks, "runtimes": self.runtimes, "sources": self.sources, "trainings": self.trainings}[
+            group
+        ]
 
     def _find(self, group: Group, kind: str) -> KindEntry:
         found = self._group(group).get(kind)
@@ -126,7 +149,9 @@ def discover(*, plugins: bool = True) -> Registry:
     if plugins and _has_plugins():
         for group in groups:
             _add_plugins(group, groups[group], importlib.metadata.entry_points(group=f"evalspec.{group}"))
-    return Registry(checks=groups["checks"], runtimes=groups["runtimes"], sources=groups["sources"])
+    return Registry(
+        checks=groups["checks"], runtimes=groups["runtimes"], sources=groups["sources"], trainings=groups["trainings"]
+    )
 
 
 def missing_packages(part: type[Model] | type[Dataset]) -> tuple[str, ...]:

@@ -149,6 +149,7 @@ def parse_requirement(
     label_unit: str | None = None,
     models: Sequence[str] | None = None,
     blocking: bool = False,
+    compared: str = "model",
 ) -> Requirement:
     """A sentence, held against the metrics that a check declares.
 
@@ -157,6 +158,7 @@ def parse_requirement(
         metrics: The check's metrics.
         label_unit: Unit of the dataset's label, where it has one.
         models: Names of the spec's models; None: not known here, any name will do.
+        compared: What the names on the right are of.
         blocking: It stands in ``require`` or ``slo``: then it may not be about a mean latency.
 
     Raises:
@@ -186,7 +188,7 @@ def parse_requirement(
             sentence.text, metric.name, sentence.part, sentence.op, threshold, unit, written_unit=written
         )
     if models is not None and against["model"] not in models:
-        raise SpecError(_unknown_model(against["model"], models))
+        raise SpecError(_unknown_name(against["model"], models, compared))
     return _against(sentence, metric, unit, against)
 
 
@@ -294,8 +296,8 @@ def _spaced(quantity: str) -> str:
     return quantity if tight is None else f"{tight['model']} {tight['sign']} {_spaced(tight['offset'])}"
 
 
-def _unknown_model(name: str, models: Sequence[str]) -> Problem:
-    return Problem(f"unknown model {name!r}", choices=tuple(models), remedy=did_you_mean(name, models))
+def _unknown_name(name: str, models: Sequence[str], compared: str) -> Problem:
+    return Problem(f"unknown {compared} {name!r}", choices=tuple(models), remedy=did_you_mean(name, models))
 
 
 def _value(sentence: Sentence, metric: Metric, unit: str) -> float:

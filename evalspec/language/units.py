@@ -193,5 +193,9 @@ Share = Annotated[
     float, BeforeValidator(_reader("fraction")), _writer("fraction"), _schema("fraction", 0.5), WrittenIn("fraction")
 ]
 """A number in 0..1 written in percent: ``0.5 %``."""
+HourlyPrice = Annotated[
+    float, BeforeValidator(_reader("USD/h")), _writer("USD/h"), _schema("USD/h", 3.06), WrittenIn("USD/h")
+]
+"""US dollars an hour; the field's name ends in ``_usd_h``."""
 PercentagePoints = Annotated[float, BeforeValidator(_reader("pp")), _writer("pp"), _schema("pp", 5), WrittenIn("pp")]
 """A difference of fractions in percentage points; the field's name ends in ``_pp``."""

@@ -31,9 +31,10 @@ def listing() -> list[str]:
         lines.append(dimension)
         for check in classes:
             if check.dimension == dimension:
-                lines.append(f"  {kind_of(check):<15} {first_line(check)}")
+                lines.append(f"  {kind_of(check):<17} {first_line(check)}")
     lines.append("kinds of model    " + ", ".join(registry.kinds("runtimes")))
     lines.append("kinds of dataset  " + ", ".join(registry.kinds("sources")))
+    lines.append("kinds of training " + ", ".join(registry.kinds("trainings")))
     lines.append("evalspec checks NAME prints one check's fields, metrics, method and limits.")
     return lines
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from evalspec.errors import Problem, ProblemCode, SpecError
-from evalspec.language.parts import Check, Dataset, Model, Part, SpecNames
+from evalspec.language.parts import Check, Dataset, Model, Part, SpecNames, Training
 from evalspec.language.registry import DIMENSIONS, Group, Registry
 from evalspec.language.requirement import Requirement, parse_requirement
 from evalspec.language.yaml import Node, Steps
@@ -59,6 +59,14 @@ class Reader:
     def datasets(self, names: SpecNames) -> dict[str, Dataset]:
         """The datasets by name."""
         return self._named("datasets", "sources", self.registry.source, names)
+
+    def trainings(self, names: SpecNames) -> dict[str, Training]:
+        """The trainings by name; each has a name that no dataset has."""
+        for name in names.trainings:
+            if name in names.datasets:
+                problem = Problem(f"{name!r} is a dataset and a training", remedy="rename one of the two")
+                self.problems.add(("trainings", name), problem, key=True)
+        return self._named("trainings", "trainings", self.registry.training, names)
 
     def _named(self, section: str, group: Group, find: Callable[[str], type[P]], names: SpecNames) -> dict[str, P]:
         node = self.root.child(section)
@@ -182,10 +190,11 @@ class _Sentences:
                 text,
                 self.metrics,
                 label_unit=self.label_unit,
-                models=self.names.models,
+                models=self.names.models if self.part.compares_with == "model" else self.names.trainings,
                 blocking=key in ("require", "slo"),
+                compared=self.part.compares_with,
             )
-            if requirement.model is not None and not self.part.uses_model:
+            if requirement.model is not None and not self.part.uses_model and self.part.compares_with == "model":
                 kind = self.part.model_fields["check"].default
                 message = f"{kind} checks data only, so it can't be compared with {requirement.model!r}"
                 remedy = f"write {requirement.metric} {requirement.op} followed by a number"

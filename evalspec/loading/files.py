@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evalspec.errors import InputError, Problem, ProblemCode, SpecError, did_you_mean
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset, Model, NeedPredictions, NeedRows, NeedTiming, SpecNames
+from evalspec.language.parts import Access, Dataset, Model, NeedPredictions, NeedRows, NeedTiming, SpecNames, Training
 from evalspec.language.registry import install_line, missing_packages
 from evalspec.language.where import Where, check_columns, parse_where
 from evalspec.language.yaml import Node, Steps
@@ -105,6 +105,11 @@ def _not_empty(path: Path, shown: str) -> None:
         raise InputError(f"{shown!r} is {'a folder' if path.is_dir() else 'empty'}")
 
 
+def section_of(dataset: Dataset) -> str:
+    """The section of the spec that a dataset stands in."""
+    return "trainings" if isinstance(dataset, Training) else "datasets"
+
+
 def read_headers(
     problems: Problems, datasets: Mapping[str, Dataset], access: Access, unverified: list[str]
 ) -> dict[str, Header]:
@@ -117,7 +122,7 @@ def read_headers(
         try:
             headers[name] = dataset.header(access)
         except (InputError, OSError) as error:
-            _add_file_problem(problems, ("datasets", name, "path"), error, access)
+            _add_file_problem(problems, (section_of(dataset), name, "path"), error, access)
             continue
         cut = _cut_otherwise(dataset, headers[name])
         if cut is not None:

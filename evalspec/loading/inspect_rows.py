@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalspec.errors import InputError, Problem
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Check, Dataset
+from evalspec.language.parts import Access, Check, Dataset, Training
 from evalspec.language.where import column_family
 from evalspec.loading.entries import Entry
 from evalspec.loading.files import find_text
@@ -51,6 +51,9 @@ class Readable:
     def bounded(self, name: str, columns: Sequence[str]) -> bool:
         """These columns hold so much at most as the file's size or its header says: a packed file may hold any text."""
         header = self.headers[name]
+        if isinstance(self.datasets[name], Training):
+            # Its header has read all of it.
+            return True
         if self.datasets[name].kind in TEXT_KINDS:
             # Of what unpacks to more than is small the rows are not known.
             return header.rows is not None

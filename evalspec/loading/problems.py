@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from evalspec.errors import Problem, SpecError, did_you_mean
+from evalspec.language.parts.training import OF_ROWS, Training
 from evalspec.language.units import WrittenIn
 from evalspec.language.yaml import Node, Steps, show_path
 
@@ -139,7 +140,8 @@ def _order(problem: Problem) -> tuple[bool, int, int]:
 
 def keys_of(part: type[BaseModel]) -> dict[str, Any]:
     """The keys of a part as they stand in a spec, and their fields."""
-    return {info.alias or name: info for name, info in part.model_fields.items()}
+    unused = OF_ROWS if issubclass(part, Training) else ()
+    return {info.alias or name: info for name, info in part.model_fields.items() if name not in unused}
 
 
 def fields_at(part: type[BaseModel], path: Sequence[str]) -> dict[str, Any]:

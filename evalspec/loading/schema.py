@@ -42,10 +42,13 @@ def spec_schema(registry: Registry) -> dict[str, Any]:
         "runtimes", "The models under test, by name.", registry, registry.runtime, definitions
     )
     properties["datasets"] = _named("sources", "The datasets, by name.", registry, registry.source, definitions)
+    properties["trainings"] = _named(
+        "trainings", "Logs of training runs, by name.", registry, registry.training, definitions
+    )
     for dimension in DIMENSIONS:
         properties[dimension] = _dimension(dimension, registry, definitions)
     properties["profile"]["examples"] = list(profile_names())
-    order = ["evalspec", "name", "seed", "models", "datasets", "slices", *DIMENSIONS]
+    order = ["evalspec", "name", "seed", "models", "datasets", "trainings", "slices", *DIMENSIONS]
     top["properties"] = {key: properties[key] for key in (*order, *(key for key in properties if key not in order))}
     return {
         "$schema": DIALECT,

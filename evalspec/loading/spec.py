@@ -15,7 +15,7 @@ from evalspec.evidence.frozen import is_number
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
 from evalspec.evidence.profile import Profile, Without
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Check, Dataset, Model, Name, Part, SpecNames, check_where
+from evalspec.language.parts import Access, Check, Dataset, Model, Name, Part, SpecNames, Training, check_where
 from evalspec.language.units import Duration, custom_error
 from evalspec.loading.in_memory import Handover
 
@@ -138,7 +138,8 @@ class Spec:
     Args:
         name: Its name.
         seed: Seed of all random draws.
-        models, datasets: By name.
+        models: By name.
+        datasets: By name; trainings are among them, as rows of evaluations.
         slices: Named subsets of rows.
         system, model, data: The checks of each dimension.
         policy: How requirements are decided.
@@ -196,11 +197,17 @@ class Spec:
         """The names that it defines."""
         return SpecNames(
             models=tuple(self.models),
-            datasets=tuple(self.datasets),
+            datasets=tuple(name for name in self.datasets if name not in self.trainings),
             slices=tuple(one.name for one in self.slices),
             origins={name: dataset.origin for name, dataset in self.datasets.items()},
             quantization={name: model.quantization for name, model in self.models.items()},
+            trainings=tuple(self.trainings),
         )
+
+    @property
+    def trainings(self) -> Mapping[str, Training]:
+        """The trainings among its datasets."""
+        return {name: one for name, one in self.datasets.items() if isinstance(one, Training)}
 
     def check(self, name: str) -> Check | None:
         """The check of this name."""

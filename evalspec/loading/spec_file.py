@@ -28,6 +28,7 @@ TOP_KEYS = (
     "seed",
     "models",
     "datasets",
+    "trainings",
     "slices",
     *DIMENSIONS,
     "policy",
@@ -179,7 +180,7 @@ class _Loader:
         fields = self._fields()
         names = self._names()
         reader = Reader(self.root, self.registry, self.problems)
-        datasets = reader.datasets(names)
+        datasets: dict[str, Dataset] = {**reader.datasets(names), **reader.trainings(names)}
         models = {name: model.bound(datasets) for name, model in reader.models(names).items()}
         entries = reader.checks(names)
         everything = [entry for dimension in DIMENSIONS for entry in entries[dimension]]
@@ -243,6 +244,7 @@ class _Loader:
             slices=tuple(node.content for node in named if node is not None and isinstance(node.content, str)),
             origins={name: self._texts("datasets", name, "origin") for name in keys("datasets")},
             quantization={name: self._texts("models", name, "quantization") for name in keys("models")},
+            trainings=keys("trainings"),
         )
 
     def _texts(self, section: str, name: str, field: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 - `Check` (in ``check.py``): an entry under ``system``, ``model`` or ``data``. It declares metrics and fields, says in
   ``needs()`` what must be there, and ``run(inputs)`` gives a `CheckResult`, which decides nothing.
 - `Model` (in ``model.py``): an entry of ``models``. ``load()`` gives a `LoadedModel`: arrays in, arrays out.
+- `Training` (in ``training.py``): an entry of ``trainings``, a `Dataset` whose rows are the evaluations of its runs.
 - `Dataset` (in ``dataset.py``): an entry of ``datasets``. ``header()`` tells its columns, ``read()`` and ``batches()``
   give its rows.
 
@@ -12,7 +13,7 @@ through `Access`, which says where it may look and what it may run.
 
 from __future__ import annotations
 
-from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, check_where
+from evalspec.language.names import DatasetName, ModelName, Name, Sentence, SpecNames, TrainingName, check_where
 from evalspec.language.parts.check import (
     Check,
     CheckResult,
@@ -26,6 +27,7 @@ from evalspec.language.parts.check import (
 from evalspec.language.parts.dataset import BATCH_ROWS, Dataset
 from evalspec.language.parts.model import LoadedModel, Model, OptionScore, OutputName, ShownRows
 from evalspec.language.parts.part import Access, Part
+from evalspec.language.parts.training import Training
 
 __all__ = [
     "BATCH_ROWS",
@@ -50,5 +52,7 @@ __all__ = [
     "Sentence",
     "ShownRows",
     "SpecNames",
+    "Training",
+    "TrainingName",
     "check_where",
 ]

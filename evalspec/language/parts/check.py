@@ -54,6 +54,8 @@ class Check(Part):
     """What it finds depends on the day of the run."""
     compares: ClassVar[bool] = False
     """All that it can require is about the model beside another one."""
+    compares_with: ClassVar[Literal["model", "training"]] = "model"
+    """Names on the right of its requirements are those of models, or of trainings, which it reads."""
     each_template: ClassVar[bool] = False
     """What it requires must hold for each template of its model's prompt."""
     between_templates: ClassVar[tuple[str, ...]] = ()
@@ -161,6 +163,11 @@ class Check(Part):
     @property
     def baselines(self) -> tuple[str, ...]:
         """Models on the right side of its requirements."""
+        return self.sides_named if self.compares_with == "model" else ()
+
+    @property
+    def sides_named(self) -> tuple[str, ...]:
+        """Names on the right side of its requirements: models or trainings."""
         return tuple(dict.fromkeys(r.model for r in self.requirements if r.model is not None))
 
     @property

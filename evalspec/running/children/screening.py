@@ -17,7 +17,7 @@ from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.record import CheckRecord, Dimension
 from evalspec.evidence.screens import RowTrial, Suspicion
 from evalspec.language.inputs import Predictions, Samples, SliceMask
-from evalspec.language.parts import Check, Dataset, Model
+from evalspec.language.parts import Check, Dataset, Model, Training
 from evalspec.language.yaml_text import write
 from evalspec.running.children.inputs import RunInputs
 from evalspec.running.children.jobs import CheckJob, SpecParts, samples_file, seed_of
@@ -100,8 +100,9 @@ class RunEvidence:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """Those that the run has read, and those that no check names."""
-        return (*self.of.datasets, *self.unnamed)
+        """Those that the run has read, and those that no check names; logs of trainings are no rows for a model."""
+        read = (name for name in self.of.datasets if not isinstance(self.dataset(name), Training))
+        return (*read, *self.unnamed)
 
     @property
     def unnamed(self) -> tuple[str, ...]:
@@ -257,7 +258,8 @@ def unnamed_datasets(parts: SpecParts, read: Collection[str]) -> tuple[str, ...]
         read: Datasets that checks read.
     """
     models = " ".join(model.model_dump_json() for model in parts.models.values())
-    return tuple(name for name in parts.datasets if name not in read and f'"{name}"' not in models)
+    own = {name for name, one in parts.datasets.items() if not isinstance(one, Training)}
+    return tuple(name for name in parts.datasets if name in own and name not in read and f'"{name}"' not in models)
 
 
 def file_bytes(parts: SpecParts, dataset: str) -> float:

@@ -1,0 +1,1 @@
+"""The check `time_to_accuracy`."""

@@ -1,0 +1,142 @@
+"""Blocks of `time_to_accuracy`: the measure over time in every run, the runs, and scores of others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.evidence.blocks import AnyBlock, Column, Curve, Points, Reference, Series, Table
+from evalspec.evidence.frozen import Cell
+
+if TYPE_CHECKING:
+    from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy
+    from evalspec.timing.training_runs import TargetRun
+
+NAMED = 5
+"""So many runs are named in a sentence."""
+LINES, POINTS, CLOUD = 6, 200, 4_000
+"""So many runs are drawn as lines, each with so many points at most; of more runs all evaluations, so many in all."""
+MINUTE = 60.0
+
+
+def blocks(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> list[AnyBlock]:
+    """The measure over time, a table of runs, and what `report:` asks for.
+
+    Args:
+        check: Its target and requirements become lines.
+        runs: All runs.
+    """
+    found: list[AnyBlock] = []
+    curve = _over_time(check, runs)
+    if curve is not None:
+        found.append(curve)
+    found.append(_table(runs))
+    if "mlperf" in check.report:
+        found.append(_mlperf(runs))
+    return found
+
+
+def _over_time(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | Points | None:
+    """Lines of a few runs, or the evaluations of all."""
+    many = len(runs) > LINES
+    each = max(10, CLOUD // len(runs)) if many else POINTS
+    drawn = [(run, one) for run in runs if (one := _series(run, each)) is not None]
+    if not drawn:
+        return None
+    limits = [one for one in check.requirements if one.metric.startswith("time_") and one.model is None]
+    lines = [Reference(label=check.target, value=check.goal.value, axis="y", says_value=True)]
+    lines += [Reference(label=one.sentence, value=one.threshold, axis="x", says_value=True) for one in limits]
+    if math.isfinite(runs[0].limit_s) and not limits:
+        lines.append(Reference(label="limit", value=runs[0].limit_s / MINUTE, axis="x"))
+    measure = check.goal.metric
+    title, references = f"{measure} over time", tuple(lines)
+    if not many:
+        return Curve(
+            title=title, caption="Every run, a line each.", x_label="time", x_unit="min", y_label=measure,
+            series=tuple(one for _, one in drawn), references=references,
+        )  # fmt: skip
+    groups = (("reached", [one for run, one in drawn if run.reached is not None]),
+              ("not reached", [one for run, one in drawn if run.reached is None]))  # fmt: skip
+    return Points(
+        title=title, caption=f"Evaluations of all {len(runs)} runs.", x_label="time", x_unit="min", y_label=measure,
+        series=tuple(
+            Series(name=name, x=tuple(x for one in some for x in one.x), y=tuple(y for one in some for y in one.y))
+            for name, some in groups if some
+        ),
+        references=references,
+    )  # fmt: skip
+
+
+def _series(run: TargetRun, most: int) -> Series | None:
+    kept = np.flatnonzero(np.isfinite(run.times_s) & np.isfinite(run.values))
+    if not len(kept):
+        return None
+    if len(kept) > most:
+        spread = kept[np.linspace(0, len(kept) - 1, most).astype(np.int64)]
+        kept = np.unique([*spread, *([] if run.reached is None else [run.reached])])
+    return Series(
+        name=run.name,
+        x=tuple(float(one) for one in run.times_s[kept] / MINUTE),
+        y=tuple(float(one) for one in run.values[kept]),
+    )
+
+
+def _table(runs: Sequence[TargetRun]) -> Table:
+    columns = (
+        Column(name="run"), Column(name="seed"), Column(name="workers"), Column(name="reached after", unit="min"),
+        Column(name="not yet at", unit="min"), Column(name="samples"), Column(name="last value"),
+        Column(name="before the clock", unit="min"), Column(name="end"),
+    )  # fmt: skip
+    return Table(
+        title="Runs",
+        caption="When each reached the target, and the evaluation before it: the truth lies between the two.",
+        columns=columns,
+        rows=tuple(_row(run) for run in runs),
+    )
+
+
+def _row(run: TargetRun) -> tuple[Cell, ...]:
+    least, most = run.taken("time")
+    return (
+        run.name, run.seed, run.workers, _cell(most / MINUTE), _cell(least / MINUTE), _cell(run.taken("samples")[1]),
+        _cell(run.final), None if run.before_s is None else run.before_s / MINUTE,
+        "reached" if run.reached is not None else "not reached" if run.status != "cut" else "the log stops",
+    )  # fmt: skip
+
+
+def _cell(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def mlperf_score(minutes: Sequence[float]) -> float | None:
+    """Score of MLPerf Training: the mean without the fastest and the slowest run; None: it is invalid.
+
+    Args:
+        minutes: Of each run, infinite where it did not converge. One such run may be the slowest.
+    """
+    ordered = sorted(minutes)
+    kept = ordered[1:-1]
+    return sum(kept) / len(kept) if kept and all(math.isfinite(one) for one in kept) else None
+
+
+def _mlperf(runs: Sequence[TargetRun]) -> Table:
+    minutes = [(run.taken("time")[1] - run.offset_s) / MINUTE for run in runs]
+    minutes = [math.inf if math.isnan(one) else one for one in minutes]
+    score = mlperf_score(minutes)
+    lost = sum(math.isinf(one) for one in minutes)
+    state = "invalid: two runs or more did not converge" if lost > 1 else "too few runs" if score is None else "valid"
+    return Table(
+        title="MLPerf score",
+        caption="Mean without the fastest and the slowest run, on the clock of the log. It decides nothing here: at "
+        "the edge it passes far more often than 1 time in 20.",
+        columns=(
+            Column(name="score", unit="min"),
+            Column(name="runs"),
+            Column(name="not converged"),
+            Column(name="state"),
+        ),
+        rows=((score, len(runs), lost, state),),
+    )

@@ -1,0 +1,195 @@
+"""`time_to_accuracy`: how long a training recipe takes to reach a quality, over seeds, from the logs of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from evalspec.errors import InputError
+from evalspec.evidence.metric import Metric
+from evalspec.language.declarations import Circumstance, Effort
+from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
+from evalspec.timing.targets import Quantity, Target, TargetSentence, check_training, read_target
+from evalspec.timing.training_defects import training_defects
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.language.defects import Defect
+    from evalspec.language.requirement import Requirement
+
+QUANTILES = {"p50": 0.5, "p80": 0.8, "p90": 0.9}
+QUANTITIES: Mapping[Quantity, tuple[str, str]] = {
+    "time": ("min", "Time to the target"),
+    "samples": ("samples", "Samples seen up to the target"),
+    "cost": ("USD", "Price of the process up to the target, all workers"),
+    "energy": ("kJ", "Energy taken up to the target"),
+}
+REACHED: Mapping[str, tuple[Quantity, float]] = {
+    f"{what}_to_accuracy_{name}": (what, q) for what in QUANTITIES for name, q in QUANTILES.items()
+}
+LOGGED: Mapping[Quantity, str] = {"time": "time_s", "samples": "samples", "cost": "usd_h", "energy": "energy_j"}
+"""Column without which a quantity is not known."""
+FINAL, FINAL_SHARE = "final_accuracy_p20", 0.8
+RATE = "convergence_rate"
+LEAST_CONFIDENCE = 0.8
+MOST_MIN = 5_256_000.0
+"""Ten years: no training takes that long."""
+_BINOMIAL = "exact binomial over runs: order statistics"
+COLUMNS = (
+    "run", "seed", "workers", "step", "samples", "time_s", "before_s", "end_s", "energy_j", "status", "metric", "value",
+    "limit_s", "usd_h", "started",
+)  # fmt: skip
+
+
+class TimeToAccuracy(Check):
+    """Time, samples and money that a training recipe takes to reach a quality, over seeds.
+
+    ## What it measures
+    Of a training, logs of several runs with different seeds: `time_to_accuracy_p50`, `_p80`, `_p90` [min] until the
+    measure of `target:` is reached; `samples_to_accuracy_p50` to `_p90` likewise, which tell convergence from speed;
+    `cost_to_accuracy_p50` to `_p90` [USD] where the training has a price (process clock x price x workers);
+    `energy_to_accuracy_p50` to `_p90` [kJ] where the log has it; `convergence_rate` [%], the share of runs that get
+    there; `final_accuracy_p20`, which 4 of 5 seeds end at or above.
+
+    ## Why it matters
+    One run is one draw. Real runs of one recipe differ by 4 to 24 %, some diverge, and the best of 20 seeds is what
+    gets reported. At the edge, a mean without the fastest and the slowest run passes 15 to 52 % of the time, the best
+    of N nearly always.
+
+    ## Method
+    A run has reached the target at the first evaluation whose value, and those of the next `held` - 1, are at it. The
+    truth lies between that evaluation and the one before it: PASS counts the later one, FAIL the earlier. A run that
+    never got there, crashed, gave NaN or went over the training's `limit:` counts as later than any limit. One whose
+    log stops in the middle counts so for a PASS, and as open for a FAIL.
+    With k of N runs within X, `p_q <= X` is decided by the exact binomial: p of PASS is P(Bin(N, q) >= k), p of FAIL
+    P(Bin(N, q) <= k), and bounds are order statistics. If all runs are within, p50 needs 5 runs, p80 14 and
+    p90 29; with one miss 8, 22 and 46. It holds whatever the distribution: Student's t on
+    logarithms errs 11 to 17 % in place of 5 % on real lists of MLPerf.
+    `<= 1.05x baseline`, another training, is decided by exact permutation of log-rank scores of the candidate's runs
+    and the baseline's times 1.05, both cut at the smaller limit; bounds by inversion over the factor. With a log
+    that stops in the middle there is no comparison.
+    The clock starts with the process (`clock: process`): imports, compilation and loading are in, as far as the log has
+    them. `clock: run_start` starts where the log's own clock does, and the time before it is told.
+    `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
+    of the rest, invalid with two runs that did not converge. It decides nothing.
+    Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
+    or leaked validation rows.
+
+    References: Conover, Practical Nonparametric Statistics (quantile test). Peto and Peto (1972), JRSS A 135. MLPerf
+    Training rules.
+
+    ## What it cannot show
+    That no run was left out, unless `seeds:` says how many were started; that logs are of this code and these data;
+    that the saved model is as good as the log says. Early stopping on test rows looks like any other target.
+
+    ## Example
+    ```yaml
+    - check: time_to_accuracy
+      training: recipe
+      target: val_accuracy >= 94 %
+      held: 3
+      require:
+        - time_to_accuracy_p50 <= 30 min
+        - convergence_rate >= 70 %
+    ```
+    """
+
+    dimension: ClassVar[Literal["system", "model", "data"]] = "system"
+    uses_model: ClassVar[bool] = False
+    compares_with: ClassVar[Literal["model", "training"]] = "training"
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        *(
+            Metric(f"{what}_to_accuracy_{name}", unit, "lower", f"{words} that {100 * q:g} % of runs stay within.",
+                   interval=_BINOMIAL, least=0.0, most=MOST_MIN if what == "time" else None)
+            for what, (unit, words) in QUANTITIES.items() for name, q in QUANTILES.items()
+        ),
+        Metric(RATE, "%", "higher", "Share of runs that reach the target.", interval="Clopper-Pearson"),
+        Metric(FINAL, "fraction", "higher", "Value of the measure that 4 of 5 runs end at or above.",
+               interval=_BINOMIAL),
+    )  # fmt: skip
+
+    check: Literal["time_to_accuracy"] = "time_to_accuracy"
+    training: TrainingName = Field(description="The training.")
+    target: Annotated[TargetSentence, Circumstance()] = Field(
+        description="Measure of its logs that a run must reach: `val_accuracy >= 94 %`, `eval_loss <= 3.3`."
+    )
+    held: Annotated[int, Circumstance()] = Field(
+        1, ge=1, le=1000, description="Evaluations in a row that must be at the target; the first of them counts."
+    )
+    clock: Annotated[Literal["process", "run_start"], Circumstance()] = Field(
+        "process", description="Where times start: with the process, or with the log's own clock."
+    )
+    report: Annotated[tuple[Literal["mlperf"], ...], Effort()] = Field(
+        (), description="Scores of others that are shown, and decide nothing."
+    )
+
+    @property
+    def goal(self) -> Target:
+        """The target, taken apart."""
+        return read_target(self.target)
+
+    def needs(self) -> tuple[Need, ...]:
+        """The rows of the training, and of those that it is held against."""
+        return tuple(NeedRows(name, COLUMNS) for name in dict.fromkeys((self.training, *self.sides_named)))
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """Fault of a comparison that can't be made, or of a target on another scale."""
+        for one in self.requirements:
+            if one.model == self.training:
+                return f"{self.name} would compare {one.model} with itself: name another training"
+            if one.model is not None and one.metric not in REACHED:
+                return f"{one.metric} can't be compared with {one.model}: write a number"
+            if one.model is not None and one.threshold and one.has_offset:
+                return f"two trainings are compared by a factor: write {one.metric} {one.op} 1.05x {one.model}"
+            if one.metric == FINAL and not self.goal.rising:
+                return f"{FINAL} is of a measure that rises, and the target is {self.target!r}: remove the sentence"
+        return None
+
+    def inspects(self) -> tuple[NeedRows, ...]:
+        """Runs and measures of the training, whose number says what can be shown."""
+        return (NeedRows(self.training, ("run", "metric", "value", "limit_s", *LOGGED.values())),)
+
+    def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
+        """Number of runs; refuses a measure that is not logged, a limit that is too short, and too few runs."""
+        table = tables[self.training]
+        check_training(self.goal, self.training, table)
+        runs = len(set(table.column("run").to_pylist()))
+        limits = [one for one in table.column("limit_s").to_pylist() if one is not None]
+        for one in self.requirements:
+            self._check_limit(one, limits[0] if limits else None)
+            self._check_runs(one, runs)
+            self._check_logged(one, table)
+        return runs
+
+    def _check_limit(self, one: Requirement, limit_s: float | None) -> None:
+        if limit_s is None or one.model is not None or not one.metric.startswith("time_"):
+            return
+        if limit_s < one.threshold * 60.0:
+            message = f"{one.sentence!r} asks for more than the limit of {self.training}, {limit_s / 60.0:g} min"
+            raise InputError(message, remedy="raise `limit:`, so that a run has the time that it is allowed")
+
+    def _check_logged(self, one: Requirement, table: pa.Table) -> None:
+        what = REACHED[one.metric][0] if one.metric in REACHED else None
+        if what is None or table.column(LOGGED[what]).null_count < len(table):
+            return
+        remedy = "add `cost:`, the price of a worker" if what == "cost" else "name the column that has it"
+        raise InputError(f"no log of {self.training} says the {what} that {one.sentence!r} is about", remedy=remedy)
+
+    def _check_runs(self, one: Requirement, runs: int) -> None:
+        from evalspec.stats.training.reached import runs_to_pass
+
+        share = REACHED[one.metric][1] if one.metric in REACHED else FINAL_SHARE if one.metric == FINAL else None
+        if share is None or one.model is not None:
+            return
+        # The policy's confidence is not known here; below the least that it can be nothing ever passes.
+        needed = runs_to_pass(share, LEAST_CONFIDENCE)
+        if runs < needed:
+            message = f"{runs} runs of {self.training} can't show {one.sentence!r}: {needed} are needed at least"
+            raise InputError(message, remedy="train more seeds, or require a lower quantile")
+
+    def defects(self) -> tuple[Defect, ...]:
+        """Runs that take longer, need more samples, or never get there."""
+        return tuple(training_defects(self.training, self.goal))

@@ -1,0 +1,1 @@
+"""Reading that the kinds of training log share."""
