@@ -218,7 +218,7 @@ def test_a_check_that_dies_of_what_others_look_at_runs_again_by_itself(ready: Re
 
 def test_what_nobody_wants_any_more_is_let_go() -> None:
     class Nothing:
-        def update(self, batch: pa.RecordBatch) -> None: ...
+        def update(self, batch: pa.RecordBatch, first_row: int) -> None: ...
 
     def scan(key: str) -> Scan:
         return Scan("test", key, None, Nothing)
@@ -246,11 +246,11 @@ def test_an_error_of_arrow_in_what_another_check_looks_at_is_that_ones() -> None
     class Counting:
         rows = 0
 
-        def update(self, batch: pa.RecordBatch) -> None:
+        def update(self, batch: pa.RecordBatch, first_row: int) -> None:
             self.rows += batch.num_rows
 
     class Wrong(Counting):
-        def update(self, batch: pa.RecordBatch) -> None:
+        def update(self, batch: pa.RecordBatch, first_row: int) -> None:
             raise pa.ArrowNotImplementedError("no kernel for this type")
 
     def batches(dataset: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
