@@ -151,6 +151,9 @@ class _Run:
             begun["remeasures"] = str(self.again.folder)
         self.journal.write("start", **begun)
         where = environment.capture(self.options.access.folder)
+        if self.options.leaf_children > 1:
+            engine = {"name": "local", "children": self.options.leaf_children}
+            where = where.model_copy(update={"engine": engine})
         self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
         try:
             self.observer.step("reading datasets and models")
@@ -367,6 +370,7 @@ class _Run:
             graders=graders_beside(self.plan, planned),
             repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
             today=self.started.date(),
+            leaf_children=self.options.leaf_children,
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
         answer = self._answer(job, limit_s)
