@@ -47,6 +47,8 @@ class Summary(Protocol):
 
     exact: ClassVar[bool]
     """Any cut of the rows gives the same estimates, to the bit, so that where one process sees all, one is enough."""
+    most_bytes: ClassVar[int]
+    """Of a state of a leaf, about, however many rows it has."""
 
     def update(self, batch: pa.RecordBatch, first_row: int) -> None:
         """As of a `Watcher`."""

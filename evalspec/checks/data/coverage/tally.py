@@ -290,6 +290,7 @@ class Tally:
     """
 
     exact: ClassVar[bool] = True
+    most_bytes: ClassVar[int] = 2**29
 
     def __init__(self, wheres: Mapping[str, Where], counted: CountedColumns, there: Sequence[str]) -> None:
         self.rows = 0

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evalspec.language.scans import Scan
 from evalspec.language.states import State, Value, packed, under
-from evalspec.stats.drift.columns import CategoryCounts, Numbers
+from evalspec.stats.drift.columns import MOST_CHARACTERS, CategoryCounts, Numbers
 from evalspec.stats.sets.hashing import mix
 from evalspec.tables.columns import View, views
 from evalspec.tables.row_bytes import row_bytes
@@ -168,6 +168,7 @@ class RowSample:
     """
 
     exact: ClassVar[bool] = True
+    most_bytes: ClassVar[int] = SAMPLE_BYTES + 64 * SAMPLE_ROWS + 2**20
 
     def __init__(self, seed: int, most: int = SAMPLE_ROWS) -> None:
         self._seed = seed
@@ -294,6 +295,7 @@ class OneColumn:
     """
 
     exact: ClassVar[bool] = False
+    most_bytes: ClassVar[int] = 2 * MOST_CHARACTERS + 64 * 2**20
 
     def __init__(self) -> None:
         self.found: ColumnSummary | None = None
