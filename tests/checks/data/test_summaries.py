@@ -66,7 +66,7 @@ def shown_column(one: OneColumn) -> Any:
 
 def shown_sample(one: RowSample) -> Any:
     rows, numbers = one.drawn() if one.seen else (pa.table({}), np.zeros(0))
-    return one.seen, rows.to_pylist(), str(rows.schema), numbers.tolist()
+    return one.seen, repr(rows.to_pylist()), str(rows.schema), numbers.tolist()
 
 
 def shown_tally(one: Tally) -> Any:
@@ -90,7 +90,7 @@ def tally() -> Tally:
 
 
 KINDS = {
-    **{f"column {name}": Kind(OneColumn, (name,), shown_column) for name in COLUMNS},
+    **{f"column {name}": Kind(OneColumn, (name,), shown_column) for name in ("x", "day", "note", "list", "tensor")},
     "sample": Kind(lambda: RowSample(5, 20), COLUMNS, shown_sample),
     "tally": Kind(tally, COLUMNS, shown_tally),
 }
@@ -150,22 +150,20 @@ def by_leaf(kind: Kind, table: pa.Table, size: int, *, travels: bool) -> Summary
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=12, deadline=None)
-@given(table=TABLES, size=st.integers(1, 60))
+@settings(max_examples=6, deadline=None)
+@given(table=TABLES, size=st.integers(1, 20))
 def test_what_travels_is_what_was_kept(name: str, table: pa.Table, size: int) -> None:
     kind = KINDS[name]
     whole, told = (by_leaf(kind, table, size, travels=travels) for travels in (False, True))
     assert kind.shown(told) == kind.shown(whole)
     # A pass of one process merges in the same tree.
-    scan = Scan("test", "all", kind.columns, kind.make)
-    batches = lambda _, columns: iter(table.select(columns).to_batches(size))  # noqa: E731
-    assert kind.shown(one_pass("test", {"all": scan}, batches, rows=7 * -(-size // 7))["all"]) == kind.shown(
-        by_leaf(kind, table, 7 * -(-size // 7), travels=True)
-    ) or size % 7  # sums hang on batches
+    scan, rows = Scan("test", "all", kind.columns, kind.make), 7 * size
+    passed = one_pass("test", {"all": scan}, lambda _, columns: iter(table.select(columns).to_batches(7)), rows=rows)
+    assert kind.shown(passed["all"]) == kind.shown(by_leaf(kind, table, rows, travels=True))
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.make().exact])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(table=TABLES, cuts=st.lists(st.integers(0, 160), max_size=6), right=st.booleans())
 def test_what_is_exact_is_so_under_any_cut_and_in_any_tree(
     name: str, table: pa.Table, cuts: Sequence[int], right: bool
@@ -180,7 +178,7 @@ def test_what_is_exact_is_so_under_any_cut_and_in_any_tree(
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.make().exact])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(table=TABLES, cuts=st.lists(st.integers(0, 160), max_size=6), right=st.booleans())
 def test_what_is_not_exact_is_right_about_its_slack_in_any_tree(
     name: str, table: pa.Table, cuts: Sequence[int], right: bool
@@ -199,14 +197,14 @@ def test_what_is_not_exact_is_right_about_its_slack_in_any_tree(
         mine, theirs = (one if isinstance(one, Numbers) else one.lengths() for one in (view, other))
         assert (mine.n, mine.absent, mine.low, mine.high) == (theirs.n, theirs.absent, theirs.low, theirs.high)
         if mine.n:
-            assert theirs.mean == pytest.approx(mine.mean) and theirs.squares == pytest.approx(mine.squares, abs=1e-9)
+            assert theirs.mean == pytest.approx(mine.mean, rel=1e-9, abs=1e-9) and theirs.squares == pytest.approx(mine.squares, rel=1e-9, abs=1e-9)
             (a, b), (c, d) = (one.ranks().at(mine.ranks().points)[1] for one in (mine, theirs))
             # Both state bounds of the same counts.
             assert (np.maximum(a, c) <= np.minimum(b, d)).all()
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(table=TABLES, first=st.booleans())
 def test_an_empty_leaf_changes_nothing(name: str, table: pa.Table, first: bool) -> None:
     kind = KINDS[name]
@@ -220,7 +218,7 @@ def test_an_empty_leaf_changes_nothing(name: str, table: pa.Table, first: bool) 
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(table=TABLES)
 def test_a_state_is_no_larger_than_it_says(name: str, table: pa.Table) -> None:
     summary = seen(KINDS[name], table, 0, table.num_rows)

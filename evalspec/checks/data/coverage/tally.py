@@ -190,7 +190,9 @@ class Values:
                 self._give_up()
             else:
                 place[:-1] = places
-        self._kept += [place[codes].astype(np.int32) for codes in later._kept]
+        # Rows before a column had too many values have places that nobody knows any more.
+        gone = later.over
+        self._kept += [np.full_like(one, -1) if gone else place[one].astype(np.int32) for one in later._kept]
         return place
 
     def _give_up(self) -> None:
