@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-Value: TypeAlias = Union[bool, int, float, str, bytes, "pa.Buffer", None, "NDArray[Any]", Sequence[str], "pa.Array"]  # noqa: UP007
+Value: TypeAlias = Union[bool, int, float, str, bytes, "pa.Buffer", "NDArray[Any]", Sequence[str], "pa.Array", None]
 """Of a state."""
 
 NAME = b"evalspec_state"

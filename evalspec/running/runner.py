@@ -123,7 +123,7 @@ class _Run:
         events = self.journal.read() if options.resume else []
         self.again = gone_on_from(events, plan) if options.resume else before
         known = JournalEvents(events if self.again is None else [*self.again.events, *events])
-        self.children = Children(options.access, options.limits, options.threads, self.folder)
+        self.children = Children(options.access, options.limits, options.threads, self.folder, options.leaf_children)
         self.subjects = Subjects(parts, self.children, self.journal, observer, known)
         self.parts = self.subjects.parts
         self.kept = KeptChecks(JournalEvents(events), self.own, self.journal, self.subjects, observer)
@@ -150,10 +150,7 @@ class _Run:
         if self.again is not None:
             begun["remeasures"] = str(self.again.folder)
         self.journal.write("start", **begun)
-        where = environment.capture(self.options.access.folder)
-        if self.options.leaf_children > 1:
-            engine = {"name": "local", "children": self.options.leaf_children}
-            where = where.model_copy(update={"engine": engine})
+        where = environment.capture(self.options.access.folder, self.options.leaf_children)
         self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
         try:
             self.observer.step("reading datasets and models")

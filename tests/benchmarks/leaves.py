@@ -3,8 +3,8 @@
     python tests/benchmarks/leaves.py [--rows 20000000] [--children 2] [--rounds 1] [--folder DIR] [--keep]
 
 Tables of `large_tables.py`, the reference with a tenth of the rows. Each figure is of a process of its own, through the
-inputs that a run hands to a check; both sides must give the same record. Processor time is that of all processes, and of the ones that have most to do. The
-files in the folder stay with ``--keep``.
+inputs that a run hands to a check; both sides must give the same record. Processor time is that of all processes, then
+that of the process that merges and that of the busiest child. The files in the folder stay with ``--keep``.
 """
 
 from __future__ import annotations

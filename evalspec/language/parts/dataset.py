@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from evalspec.language.header import Header
 
-
     Between = Callable[[int, int], Iterator[pa.RecordBatch]]
     """First row, and the one after the last -> these rows, some at a time."""
 

@@ -108,11 +108,13 @@ class RunInputs:
 
     def scan(self, scans: Sequence[Scan]) -> list[Any]:
         """Watchers of these scans, once all rows went by."""
-        leaves = None
-        if self._job.leaf_children > 1:
-            from evalspec.running.children.leaves import Leaves
+        leaves, job = None, self._job
+        if job.leaf_children > 1:
+            from evalspec.running.children.leaves import LeafChildren, Leaves
 
-            leaves = Leaves(self._job, self._tables, self._progress)
+            logs = job.evidence.parent / "logs"
+            how = LeafChildren(job.leaf_children, logs, job.check.name, job.limits, job.environment)
+            leaves = Leaves(job.parts, how, self._tables, self._progress)
         passes = Passes(self._evenly, self._tables.leaf_rows, leaves)
         try:
             return self._scans.give(self._job.check.name, scans, passes, self._wanted_later)

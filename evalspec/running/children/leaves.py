@@ -8,10 +8,11 @@ import select
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from evalspec.errors import EvalspecError, WorkerError
 from evalspec.language.scans import Scan, Summary, Tree
-from evalspec.running.children.jobs import CheckJob
+from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.leaf import as_state
 from evalspec.running.children.messages import BLOCKS, Progress
 from evalspec.running.children.process import Child, Limits
@@ -19,6 +20,25 @@ from evalspec.running.children.tables import Tables
 
 AHEAD = 2
 """Leaves for each child that may be looked at before an earlier one is merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafChildren:
+    """Children that look at leaves.
+
+    Args:
+        count: So many at once.
+        logs: Folder of their logs.
+        name: What their logs are called.
+        limits: Of the whole that they work for; only the time holds for each of them.
+        environment: Of theirs.
+    """
+
+    count: int
+    logs: Path
+    name: str
+    limits: Limits
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -58,11 +78,11 @@ class _Pass:
 
 
 class Leaves:
-    """Children that look at the leaves of a check's datasets, as many at once as its job says."""
+    """Looks at the leaves of datasets in several children at once."""
 
-    def __init__(self, job: CheckJob, tables: Tables, progress: Progress) -> None:
-        """``tables`` of the process that asks."""
-        self._job, self._tables, self._progress = job, tables, progress
+    def __init__(self, parts: SpecParts, how: LeafChildren, tables: Tables, progress: Progress) -> None:
+        """``tables`` of the process that asks, of the same ``parts``."""
+        self._parts, self._how, self._tables, self._progress = parts, how, tables, progress
         self._children: dict[int, Child] = {}
         self._knows: dict[int, str] = {}
         self._ends: dict[int, WorkerError] = {}
@@ -109,8 +129,8 @@ class Leaves:
     def _go(self, dataset: str, state: _Pass, rows: int, size: int) -> None:
         count, flying = len(state.waiting), dict[int, int]()
         while True:
-            for place in range(self._job.leaf_children):
-                leaf = None if place in flying else state.next(AHEAD * self._job.leaf_children)
+            for place in range(self._how.count):
+                leaf = None if place in flying else state.next(AHEAD * self._how.count)
                 if leaf is not None:
                     flying[place] = leaf
                     self._tell(place, state.packed, leaf * size, min(rows, (leaf + 1) * size))
@@ -161,12 +181,11 @@ class Leaves:
         return blocks
 
     def _started(self, place: int) -> Child:
-        job = self._job
         return Child(
             "evalspec.running.children.leaf",
-            job.parts,
-            limits=Limits(time_s=job.limits.time_s),
-            log=job.evidence.parent / "logs" / f"leaves-{job.check.name}-{place + 1}.log",
-            environment=job.environment,
-            secrets=job.parts.access.env,
+            self._parts,
+            limits=Limits(time_s=self._how.limits.time_s),
+            log=self._how.logs / f"leaves-{self._how.name}-{place + 1}.log",
+            environment=self._how.environment,
+            secrets=self._parts.access.env,
         )

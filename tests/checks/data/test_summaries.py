@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import importlib
 import inspect
+import itertools
 import os
 import pickle
 import pkgutil
@@ -170,7 +171,7 @@ def test_what_is_exact_is_so_under_any_cut_and_in_any_tree(
 ) -> None:
     kind = KINDS[name]
     ends = sorted({0, table.num_rows, *(cut for cut in cuts if cut < table.num_rows)})
-    parts = [seen(kind, table, start, stop) for start, stop in zip(ends, ends[1:], strict=False)]
+    parts = [seen(kind, table, start, stop) for start, stop in itertools.pairwise(ends)]
     while len(parts) > 1:
         place = len(parts) - 2 if right else 0
         parts[place].merge(parts.pop(place + 1))
@@ -185,7 +186,7 @@ def test_what_is_not_exact_is_right_about_its_slack_in_any_tree(
 ) -> None:
     kind = KINDS[name]
     ends = sorted({0, table.num_rows, *(cut for cut in cuts if cut < table.num_rows)})
-    parts = [cast(OneColumn, seen(kind, table, a, b)) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [cast(OneColumn, seen(kind, table, a, b)) for a, b in itertools.pairwise(ends)]
     while len(parts) > 1:
         place = len(parts) - 2 if right else 0
         parts[place].merge(parts.pop(place + 1))
@@ -197,7 +198,9 @@ def test_what_is_not_exact_is_right_about_its_slack_in_any_tree(
         mine, theirs = (one if isinstance(one, Numbers) else one.lengths() for one in (view, other))
         assert (mine.n, mine.absent, mine.low, mine.high) == (theirs.n, theirs.absent, theirs.low, theirs.high)
         if mine.n:
-            assert theirs.mean == pytest.approx(mine.mean, rel=1e-9, abs=1e-9) and theirs.squares == pytest.approx(mine.squares, rel=1e-9, abs=1e-9)
+            assert theirs.mean == pytest.approx(mine.mean, rel=1e-9, abs=1e-9) and theirs.squares == pytest.approx(
+                mine.squares, rel=1e-9, abs=1e-9
+            )
             (a, b), (c, d) = (one.ranks().at(mine.ranks().points)[1] for one in (mine, theirs))
             # Both state bounds of the same counts.
             assert (np.maximum(a, c) <= np.minimum(b, d)).all()

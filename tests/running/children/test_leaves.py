@@ -30,7 +30,8 @@ from evalspec.language.parts import Access
 from evalspec.language.scans import Tree
 from evalspec.loading import load
 from evalspec.planning import plan
-from evalspec.running.children import checking
+from evalspec.running import equal_rows
+from evalspec.running.children import checking, reader
 from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
 from evalspec.running.children.leaf import as_bytes
 from evalspec.running.children.leaves import Leaves, _Pass
@@ -155,7 +156,7 @@ def test_a_leaf_whose_child_is_killed_is_looked_at_once_more(folder: Path, monke
         assert answer(jobs_in(folder, 2)[0]) == alone and len(dead) == 1
     with pytest.MonkeyPatch.context() as patch:
         dead = killed(patch, 2)
-        with pytest.raises(WorkerError, match="leaf 2 of test was lost twice: .* was killed by SIGKILL"):
+        with pytest.raises(WorkerError, match=r"leaf 2 of test was lost twice: .* was killed by SIGKILL"):
             answer(jobs_in(folder, 2)[0])
         assert len(dead) == 2
     assert not alive_below()
@@ -199,9 +200,10 @@ def test_any_rows_by_their_numbers(folder: Path) -> None:
     cuts = [(0, 1), (0, ROWS), (2_320, 2_323), (969, 971), (ROWS - 1, ROWS), (2_322, 2_322), (1_000, 5_000)]
     for start, stop in cuts:
         found = pa.Table.from_batches(between(start, stop), whole.schema)
-        assert found.equals(whole.slice(start, stop - start).combine_chunks()) or found.to_pylist() == whole.slice(
-            start, stop - start
-        ).to_pylist()
+        assert (
+            found.equals(whole.slice(start, stop - start).combine_chunks())
+            or found.to_pylist() == whole.slice(start, stop - start).to_pylist()
+        )
 
 
 def test_kept_rows_are_cut_whatever_the_format(folder: Path, tmp_path: Path) -> None:
@@ -237,6 +239,25 @@ def test_leaves_may_be_done_in_any_order_and_twice(seed: int) -> None:
     merged, whole = passing.kinds[0][1].end(), tree.end()
     assert merged is not None and whole is not None and passing.merged == 9
     assert bytes(as_bytes(merged.state())) == bytes(as_bytes(whole.state()))
+
+
+def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four portions and a half, in leaves of two; rows that a run kept before are not taken for those of the file."""
+    monkeypatch.setattr(language_scans, "LEAF_ROWS", 2 * 65_536)
+    monkeypatch.setattr(equal_rows, "MOST_ROWS", 100_000)
+    n = 295_000
+    table = pa.table({"id": np.arange(n), "site": pa.array(["a", None, "c"] * (n // 3) + ["b"])})
+    pq.write_table(table, tmp_path / "d.parquet", row_group_size=70_001)
+    parts = SpecParts({}, {"d": Parquet(path="d.parquet", key="id")}, {}, Access(tmp_path))
+    for kept in ({}, {"d": tmp_path / "gone"}):
+        handle = reader.start(replace(parts, kept=kept))
+        question = {"do": "dataset", "name": "d", "leaf_children": 2, "logs": str(tmp_path / "logs"), "time_s": 60.0}
+        told = handle(question, lambda *_: None)
+        assert told == {"record": reader.dataset_record("d", parts).model_dump(mode="json"), "kept": False}
+    monkeypatch.setattr(equal_rows, "MOST_ROWS", n)
+    # Few enough that copies are looked for.
+    assert reader._by_leaves("d", parts, question, lambda *_: None) is None
+    assert not alive_below()
 
 
 def test_no_leaf_is_begun_far_ahead_or_after_an_error() -> None:
