@@ -15,6 +15,7 @@ from evalspec.cli._output import (
     PIPE_CLOSED,
     AllowHost,
     AllowOutside,
+    Engine,
     Env,
     Hub,
     Json,
@@ -70,12 +71,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     env: Env = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each worker.")] = 1,
-    engine: Annotated[
-        str,
-        typer.Option(
-            "--engine", metavar="ENGINE", help="local, or local:N: N child processes scan large datasets at once."
-        ),
-    ] = "local",
+    engine: Engine = "local",
     time_limit: Annotated[
         str | None,
         typer.Option("--time-limit", metavar="TIME", help="Limit for each answer of a child process: '30 min'."),
