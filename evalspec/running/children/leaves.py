@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import pickle
 import select
 from collections import deque
@@ -89,10 +90,9 @@ class Leaves:
 
     def close(self) -> None:
         """Let the children go."""
-        for child in self._children.values():
-            child.close()
-        self._children.clear()
-        self._knows.clear()
+        for place in list(self._children):
+            self._let_go(place)
+        self._ends.clear()
 
     def look(self, dataset: str, scans: Mapping[str, Scan]) -> dict[str, Summary]:
         """Key: the summary of the dataset, of those scans whose summaries can be merged.
@@ -144,15 +144,24 @@ class Leaves:
             raise state.errors[min(state.errors)]
 
     def _tell(self, place: int, packed: str, start: int, stop: int) -> None:
-        if place not in self._children or not self._children[place].alive:
-            self._children[place] = self._started(place)
-            self._knows.pop(place, None)
-        known = self._knows.get(place) == packed
-        self._knows[place] = packed
         try:
+            if not self._alive(place):
+                self._let_go(place)
+                self._children[place] = self._started(place)
+            known = self._knows.get(place) == packed
+            self._knows[place] = packed
             self._children[place].tell({"start": start, "stop": stop, "scans": "" if known else packed})
         except WorkerError as error:
+            # Whoever takes its answer is told.
             self._ends[place] = error
+
+    def _alive(self, place: int) -> bool:
+        return place in self._children and self._children[place].alive
+
+    def _let_go(self, place: int) -> None:
+        self._knows.pop(place, None)
+        if place in self._children:
+            self._children.pop(place).close()
 
     def _ready(self, flying: Mapping[int, int]) -> list[int]:
         """Children that have answered, or have ended."""
@@ -166,13 +175,22 @@ class Leaves:
         try:
             state.done[leaf] = self._answer(place)
         except EvalspecError as error:
-            if self._children[place].alive:
+            if self._alive(place):
                 state.errors[leaf] = error
             elif leaf in state.lost:
                 state.errors[leaf] = WorkerError(f"leaf {leaf + 1} of {dataset} was lost twice: {error}")
             else:
                 state.lost.add(leaf)
                 state.waiting.appendleft(leaf)
+                self._note(f"leaf {leaf + 1} of {dataset} is looked at once more: {error}")
+
+    def _note(self, line: str) -> None:
+        """Write a line into a log of its own; the record says nothing of it, since it is the same."""
+        with contextlib.suppress(OSError), self._log("lost").open("a", encoding="utf-8") as log:
+            log.write(f"{line}\n")
+
+    def _log(self, which: object) -> Path:
+        return self._how.logs / f"leaves-{self._how.name}-{which}.log"
 
     def _answer(self, place: int) -> Sequence[bytes]:
         if place in self._ends:
@@ -185,7 +203,7 @@ class Leaves:
             "evalspec.running.children.leaf",
             self._parts,
             limits=Limits(time_s=self._how.limits.time_s),
-            log=self._how.logs / f"leaves-{self._how.name}-{place + 1}.log",
+            log=self._log(place + 1),
             environment=self._how.environment,
             secrets=self._parts.access.env,
         )

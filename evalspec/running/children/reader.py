@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.record import DatasetRecord, ModelRecord
@@ -15,9 +14,6 @@ from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.kept_rows import RowsWriter
 from evalspec.running.children.messages import Message, Progress
-
-if TYPE_CHECKING:
-    from evalspec.sources.reading.rows import TableDigest
 
 
 def start(parts: SpecParts) -> Handler:
@@ -63,7 +59,8 @@ def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None
         digest.update(pa.Table.from_batches([kept]))
         writer.update(kept)
     may_repeat = parts.rows is None and repeats.end()
-    return _record(name, dataset, digest, fields, opened.rows).model_copy(update={"may_repeat": may_repeat})
+    made = _record(name, dataset, digest.end(), (digest.rows, opened.rows), fields)
+    return made.model_copy(update={"may_repeat": may_repeat})
 
 
 def _by_leaves(name: str, parts: SpecParts, question: Message, progress: Progress) -> DatasetRecord | None:
@@ -92,17 +89,19 @@ def _by_leaves(name: str, parts: SpecParts, question: Message, progress: Progres
     if not isinstance(summary, LeafDigest) or summary.digest.schema is None:
         return None
     fields = {field.name: str(field.type) for field in summary.digest.schema}
-    return _record(name, parts.datasets[name], summary.digest, fields, summary.digest.rows)
+    digest = summary.digest
+    return _record(name, parts.datasets[name], digest.end(), (digest.rows, digest.rows), fields)
 
 
 def _record(
-    name: str, dataset: Dataset, digest: TableDigest, fields: Mapping[str, str], rows_read: int
+    name: str, dataset: Dataset, digest: str, rows: tuple[int, int], fields: Mapping[str, str]
 ) -> DatasetRecord:
+    """Record of so many rows, of those that were read before ``where``."""
     return DatasetRecord(
         name=name,
         kind=dataset.kind,
-        digest=digest.end(),
-        rows=digest.rows,
+        digest=digest,
+        rows=rows[0],
         columns=dict(fields),
         label=dataset.label,
         label_unit=dataset.label_unit,
@@ -110,7 +109,7 @@ def _record(
         in_memory=dataset.in_memory,
         path=getattr(dataset, "path", None),
         where=dataset.where,
-        rows_read=rows_read,
+        rows_read=rows[1],
         origin=dict(dataset.origin),
         hub=benchmark_of(dataset),
     )

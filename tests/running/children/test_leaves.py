@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -9,6 +10,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -154,12 +156,39 @@ def test_a_leaf_whose_child_is_killed_is_looked_at_once_more(folder: Path, monke
     with pytest.MonkeyPatch.context() as patch:
         dead = killed(patch, 1)
         assert answer(jobs_in(folder, 2)[0]) == alone and len(dead) == 1
+        log = (folder / "run" / "logs" / "leaves-shift-lost.log").read_text()
+        assert log.startswith("leaf 2 of test is looked at once more: leaf was killed by SIGKILL")
     with pytest.MonkeyPatch.context() as patch:
         dead = killed(patch, 2)
         with pytest.raises(WorkerError, match=r"leaf 2 of test was lost twice: .* was killed by SIGKILL"):
             answer(jobs_in(folder, 2)[0])
         assert len(dead) == 2
     assert not alive_below()
+
+
+@pytest.mark.proof
+def test_children_that_are_killed_at_any_moment_change_nothing(folder: Path) -> None:
+    """Twenty times; at times the one that is killed is idle, or not there yet."""
+    alone, chance, hits = answer(jobs_in(folder, 1)[0]), random.Random(5), 0
+    log = folder / "run" / "logs" / "leaves-shift-lost.log"
+    for _ in range(20):
+        log.unlink(missing_ok=True)
+
+        def kill() -> None:
+            below = psutil.Process().children(recursive=True)
+            if below:
+                with contextlib.suppress(psutil.Error):
+                    chance.choice(below).send_signal(signal.SIGKILL)
+
+        timer = threading.Timer(chance.uniform(0.2, 3.0), kill)
+        timer.start()
+        try:
+            assert answer(jobs_in(folder, 2)[0]) == alone
+        finally:
+            timer.cancel()
+            timer.join()
+        hits += log.exists()
+    assert hits >= 3 and not alive_below()
 
 
 def test_of_several_errors_the_first_leafs_is_told(folder: Path, tmp_path: Path) -> None:
