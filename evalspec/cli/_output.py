@@ -37,6 +37,14 @@ AllowHost = Annotated[
 Env = Annotated[
     list[str], typer.Option("--env", metavar="NAME", help="Allow this environment variable to be read as a secret.")
 ]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="ENGINE",
+        help="local:N: N processes scan large datasets at once, where what is kept of their rows can be merged.",
+    ),
+]
 Overrides = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a field: calibration.bins=15, seed=3.")
 ]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from evalspec.cli._output import AllowHost, AllowOutside, Hub, Json, Overrides, Trust, echo, echo_json
+from evalspec.cli._output import AllowHost, AllowOutside, Engine, Hub, Json, Overrides, Trust, echo, echo_json
 from evalspec.cli._settings import say_widened, settings
 
 
-def command(
+def command(  # noqa: PLR0913  # one parameter an option
     spec_file: Annotated[Path, typer.Argument(metavar="SPEC", help="Spec file.")],
     record: Annotated[
         Path | None,
@@ -24,6 +25,7 @@ def command(
     allow_outside: AllowOutside = False,
     allow_host: AllowHost = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
+    engine: Engine = "local",
     as_json: Json = False,
 ) -> None:
     """Print checks, order, sample sizes and the smallest change that each requirement can detect; measure nothing."""
@@ -31,8 +33,11 @@ def command(
     from evalspec.planning import plan
     from evalspec.planning.explain import explain, to_json
     from evalspec.planning.permissions import lacking
+    from evalspec.planning.scanned import scanned
     from evalspec.records.outputs import newest_record
+    from evalspec.running.options import leaf_children
 
+    children = leaf_children(engine)
     defaults = settings(spec_file)
     say_widened(defaults.widened(allow_outside, allow_host), defaults)
     outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
@@ -40,8 +45,12 @@ def command(
     planned = plan(spec)
     before = newest_record(record, defaults.root, spec.name)
     lacks = lacking(planned, spec.access(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
+    apart = scanned(planned) if children > 1 else ()
     if as_json:
-        echo_json(to_json(planned, before, lacks))
+        more = {"children": children, "scanned": [asdict(one) for one in apart]} if children > 1 else {}
+        echo_json(to_json(planned, before, lacks) | more)
         return
     for line in explain(planned, before, lacks):
         echo(line)
+    for one in apart:
+        echo(one.line(children))

@@ -15,6 +15,7 @@ from evalspec.cli._output import (
     PIPE_CLOSED,
     AllowHost,
     AllowOutside,
+    Engine,
     Env,
     Hub,
     Json,
@@ -70,6 +71,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     env: Env = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each worker.")] = 1,
+    engine: Engine = "local",
     time_limit: Annotated[
         str | None,
         typer.Option("--time-limit", metavar="TIME", help="Limit for each answer of a child process: '30 min'."),
@@ -89,13 +91,14 @@ def command(  # noqa: PLR0913  # one parameter an option
     from evalspec.loading import LoadOptions, load_all
     from evalspec.planning import plan
     from evalspec.records.outputs import worst
-    from evalspec.running.options import Options, default_limits
+    from evalspec.running.options import Options, default_limits, leaf_children
     from evalspec.running.preflight import Start, refuse
 
     if output is not None and len(specs) > 1:
         raise SpecError("--output names one folder, and there are several specs; leave it out")
     if remeasure is not None:
         _goes_alone(specs, {"--resume": resume, "--draft": draft, "--only": bool(only)})
+    children = leaf_children(engine)
     limits = default_limits(
         parse_quantity(time_limit, "time") if time_limit else None,
         int(parse_quantity(memory_limit, "size")) if memory_limit else None,
@@ -132,6 +135,7 @@ def command(  # noqa: PLR0913  # one parameter an option
             fail_fast=fail_fast,
             limits=limits,
             threads=threads,
+            leaf_children=children,
             command=(shlex.join(["evalspec", *sys.argv[1:]]),),
             allowed=default.widened(allow_outside, allow_host),
         )

@@ -201,6 +201,9 @@ class Environment(Frozen):
     controls: tuple[ControlRecord, ...] = ()
     load_at_start: float | None = None
     load_at_end: float | None = None
+    engine: dict[str, Cell] = Field(
+        default_factory=dict, description="What scanned large datasets beside the process of the check; empty: nothing."
+    )
 
 
 MAPPING = "the spec"

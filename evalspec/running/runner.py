@@ -123,7 +123,9 @@ class _Run:
         events = self.journal.read() if options.resume else []
         self.again = gone_on_from(events, plan) if options.resume else before
         known = JournalEvents(events if self.again is None else [*self.again.events, *events])
-        self.children = Children(options.access, options.limits, options.threads, self.folder, signals.raise_lost)
+        self.children = Children(
+            options.access, options.limits, options.threads, self.folder, options.leaf_children, signals.raise_lost
+        )
         self.subjects = Subjects(parts, self.children, self.journal, observer, known)
         self.parts = self.subjects.parts
         self.kept = KeptChecks(JournalEvents(events), self.own, self.journal, self.subjects, observer)
@@ -150,7 +152,7 @@ class _Run:
         if self.again is not None:
             begun["remeasures"] = str(self.again.folder)
         self.journal.write("start", **begun)
-        where = environment.capture(self.options.access.folder)
+        where = environment.capture(self.options.access.folder, self.options.leaf_children)
         self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
         try:
             self.observer.step("reading datasets and models")
@@ -367,6 +369,7 @@ class _Run:
             graders=graders_beside(self.plan, planned),
             repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
             today=self.started.date(),
+            leaf_children=self.options.leaf_children,
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
         answer = self._answer(job, limit_s)

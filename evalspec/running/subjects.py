@@ -84,9 +84,25 @@ class Children:
     """Starts every child of a run in the same way."""
 
     def __init__(
-        self, access: Access, limits: Limits, threads: int, folder: Path, on_wait: Callable[[], None] | None = None
+        self,
+        access: Access,
+        limits: Limits,
+        threads: int,
+        folder: Path,
+        leaf_children: int = 1,
+        on_wait: Callable[[], None] | None = None,
     ) -> None:
-        """``folder`` of the run, which takes their logs; ``on_wait`` is called while an answer is waited for."""
+        """Children of a run.
+
+        Args:
+            access: Rights of the run.
+            limits: Of each child.
+            threads: Of each child.
+            folder: Of the run, which takes their logs.
+            leaf_children: Children of each child that reads large datasets.
+            on_wait: Called while an answer is waited for.
+        """
+        self.leaf_children = leaf_children
         self.limits = limits
         self.threads = threads
         self.folder = folder
@@ -190,7 +206,7 @@ class Subjects:
         with self._children.start("evalspec.running.children.reader", self.parts, "reader") as child:
             for index, (what, name) in enumerate(wanted):
                 try:
-                    question = {"do": what, "name": name} | self._place(what, name)
+                    question = {"do": what, "name": name} | self._place(what, name) | self._leaves(what)
                     answer = child.ask(question, progress=self._observer.progress)
                 except EvalspecError as error:
                     self._broken[f"{what} {name}"] = str(error)
@@ -205,7 +221,7 @@ class Subjects:
                     self.models[name] = ModelRecord.model_validate(answer["record"])
         return []
 
-    def _place(self, what: str, name: str) -> dict[str, str]:
+    def _place(self, what: str, name: str) -> dict[str, Any]:
         """Field of a question: the file that keeps a dataset's rows for later children; empty where none is to."""
         if what != "dataset" or not self._keeps:
             return {}
@@ -215,6 +231,14 @@ class Subjects:
         file, path = made
         self._open.enter_context(file)
         return {"keep": str(path)}
+
+    def _leaves(self, what: str) -> dict[str, Any]:
+        """Fields of a question: by how many children a large dataset is read; empty where by none."""
+        children = self._children
+        if what != "dataset" or children.leaf_children < 2:
+            return {}
+        logs, time_s = str(children.folder / "logs"), children.limits.time_s
+        return {"leaf_children": children.leaf_children, "logs": logs, "time_s": time_s}
 
     def close(self) -> None:
         """Let go of the rows that were kept."""

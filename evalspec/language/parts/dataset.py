@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from evalspec.language.header import Header
 
+    Between = Callable[[int, int], Iterator[pa.RecordBatch]]
+    """First row, and the one after the last -> these rows, some at a time."""
 
 BATCH_ROWS = 65_536
 """Rows that are held at a time where data are read in batches."""
@@ -33,6 +35,8 @@ class Dataset(Part):
     """Its rows were held by the calling program."""
     rows_fit: ClassVar[bool] = True
     """Memory holds `BATCH_ROWS` of its rows, so that they can be handed on so many at a time, whatever else is read."""
+    by_number: ClassVar[bool] = False
+    """Its header always says how many rows there are, and any of them can be read without those before (`between`)."""
 
     kind: str
     label: str | None = Field(None, description="Column with the true label.")
@@ -98,3 +102,15 @@ class Dataset(Part):
             InputError: As `read`. A later batch raises it if the damage is there.
         """
         return iter(self.read(access, columns).to_batches(max_chunksize=rows))
+
+    def between(self, access: Access, columns: Sequence[str] | None = None) -> Between:
+        """Reader of any of the rows of `batches`, by their numbers; of a source whose rows go `by_number`.
+
+        Args:
+            access: Where it may be read from.
+            columns: These columns; None: all.
+
+        Raises:
+            InputError: As `batches`.
+        """
+        raise NotImplementedError

@@ -18,7 +18,7 @@ from typing import Any
 from evalspec.errors import EvalspecError
 from evalspec.guardian import stand
 from evalspec.redaction import Redaction
-from evalspec.running.children.messages import Message, Progress, receive, receive_bytes, send
+from evalspec.running.children.messages import BLOCKS, Message, Progress, receive, receive_bytes, send, send_bytes
 
 Handler = Callable[[Message, Progress], Message]
 
@@ -50,8 +50,11 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001  # the process is the boundary: whatever its code raises is the answer
             traceback.print_exc()
             answer = {"error": {"kind": "crash", "message": _sentence(error, hidden)}}
+        blocks = answer.pop(BLOCKS, ())
         # What a model or a server said ends here: no secret that it echoes gets further.
-        send(channel, hidden.value(answer))
+        send(channel, hidden.value(answer) | ({BLOCKS: len(blocks)} if blocks else {}))
+        for block in blocks:
+            send_bytes(channel, block)
 
 
 def _sentence(error: Exception, hidden: Redaction) -> str:

@@ -18,7 +18,7 @@ from evalspec.language.parts import BATCH_ROWS
 from evalspec.language.scans import Scan
 from evalspec.running.children.jobs import CheckJob, predictions_key
 from evalspec.running.children.messages import Progress
-from evalspec.running.children.scans import Scans
+from evalspec.running.children.scans import Passes, Scans
 from evalspec.running.children.tables import Tables
 from evalspec.running.equal_rows import EqualRows, columns_read
 from evalspec.running.timing import Timing
@@ -108,7 +108,19 @@ class RunInputs:
 
     def scan(self, scans: Sequence[Scan]) -> list[Any]:
         """Watchers of these scans, once all rows went by."""
-        return self._scans.give(self._job.check.name, scans, self._evenly, self._wanted_later)
+        leaves, job = None, self._job
+        if job.leaf_children > 1:
+            from evalspec.running.children.leaves import LeafChildren, Leaves
+
+            logs = job.evidence.parent / "logs"
+            how = LeafChildren(job.leaf_children, logs, job.check.name, job.limits, job.environment)
+            leaves = Leaves(job.parts, how, self._tables, self._progress)
+        passes = Passes(self._evenly, self._tables.leaf_rows, leaves)
+        try:
+            return self._scans.give(self._job.check.name, scans, passes, self._wanted_later)
+        finally:
+            if leaves is not None:
+                leaves.close()
 
     def _evenly(self, dataset: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         """Rows as watchers see them: in the same batches whatever else is read, so that sums are equal to the bit."""

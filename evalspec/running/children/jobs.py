@@ -68,6 +68,7 @@ class CheckJob:
         graders: Timed model: a dataset, and a check of which a blocking requirement is about its answers to these rows.
         repeating: Datasets of which many rows may be copies of others.
         today: The day on which the run began (UTC).
+        leaf_children: Children that look at leaves of datasets at once; 1: none, whoever runs the check looks at all.
     """
 
     parts: SpecParts
@@ -87,6 +88,7 @@ class CheckJob:
     graders: Mapping[str, tuple[str, Check]] = field(default_factory=dict)
     repeating: frozenset[str] = frozenset()
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
+    leaf_children: int = 1
 
 
 def predictions_file(dataset: str, model: str) -> str:

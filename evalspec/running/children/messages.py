@@ -13,6 +13,8 @@ Progress = Callable[[float, float, str], None]
 
 _HEADER = struct.Struct("!Q")
 MAX_BYTES = 1 << 30
+BLOCKS = "blocks"
+"""Field of an answer with blocks of bytes, which follow it: tables of Arrow."""
 
 
 def send(channel: socket.socket, message: Mapping[str, Any]) -> None:
@@ -21,9 +23,10 @@ def send(channel: socket.socket, message: Mapping[str, Any]) -> None:
     channel.sendall(_HEADER.pack(len(body)) + body)
 
 
-def send_bytes(channel: socket.socket, body: bytes) -> None:
-    """Write one block of bytes (the job, from parent to child only)."""
-    channel.sendall(_HEADER.pack(len(body)) + body)
+def send_bytes(channel: socket.socket, body: bytes | memoryview) -> None:
+    """Write one block of bytes: the job, from parent to child, or one of an answer."""
+    channel.sendall(_HEADER.pack(len(body)))
+    channel.sendall(body)
 
 
 def receive_bytes(channel: socket.socket) -> bytes | None:

@@ -25,7 +25,7 @@ from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError, 
 from evalspec.logs import Log, last_line
 from evalspec.processes import Guarded, import_path
 from evalspec.redaction import Redaction
-from evalspec.running.children.messages import Message, Progress, receive, send, send_bytes
+from evalspec.running.children.messages import BLOCKS, Message, Progress, receive, receive_bytes, send, send_bytes
 from evalspec.running.files import make_folder
 
 WATCH_EVERY_S = 0.2
@@ -146,6 +146,8 @@ class Child:
                 if message is None:
                     self._gone()
                 if "progress" not in message:
+                    if BLOCKS in message:
+                        message[BLOCKS] = [self._block() for _ in range(message[BLOCKS])]
                     if self._on_read is not None:
                         self._on_read(message.pop("read", {}))
                     return _answered(message)
@@ -157,6 +159,16 @@ class Child:
             if time.monotonic() > deadline:
                 self.kill()
                 raise WorkerError(f"{self.role} did not answer within {allowed_s:g} s and was killed")
+
+    def _block(self) -> bytes:
+        block = receive_bytes(self._channel)
+        if block is None:
+            self._gone()
+        return block
+
+    def fileno(self) -> int:
+        """Descriptor that can be read when it answers, or has ended: `select` takes children."""
+        return self._channel.fileno()
 
     def _watch_memory(self) -> None:
         used = resident_bytes(self.pid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from evalspec.evidence.model_card import Benchmark
@@ -23,6 +24,9 @@ def start(parts: SpecParts) -> Handler:
         name = str(question["name"])
         if question["do"] == "dataset":
             progress(0.0, 1.0, f"reading {name}")
+            told = _by_leaves(name, parts, question, progress)
+            if told is not None:
+                return {"record": told.model_dump(mode="json"), "kept": False}
             writer = RowsWriter(Path(question["keep"]) if "keep" in question else None)
             record = dataset_record(name, parts, writer).model_dump(mode="json")
             return {"record": record, "kept": writer.end()}
@@ -43,7 +47,7 @@ def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None
     from evalspec.sources.reading.open import open_batches
     from evalspec.sources.reading.rows import TableDigest
 
-    dataset: Dataset = parts.datasets[name]
+    dataset = parts.datasets[name]
     writer = RowsWriter(None) if writer is None else writer
     opened = open_batches(dataset, parts.access)
     digest, fields, repeats = TableDigest(), {}, RepeatWatch(name, parts)
@@ -54,22 +58,60 @@ def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None
         kept = batch if parts.rows is None else batch.slice(0, max(0, parts.rows - digest.rows))
         digest.update(pa.Table.from_batches([kept]))
         writer.update(kept)
+    may_repeat = parts.rows is None and repeats.end()
+    made = _record(name, dataset, digest.end(), (digest.rows, opened.rows), fields)
+    return made.model_copy(update={"may_repeat": may_repeat})
+
+
+def _by_leaves(name: str, parts: SpecParts, question: Message, progress: Progress) -> DatasetRecord | None:
+    """Record of a dataset whose leaves children look at; None: it is read here, as one that is small always is."""
+    if question.get("leaf_children", 1) < 2:
+        return None
+    from evalspec.language.scans import Scan
+    from evalspec.running.children.leaf_digest import LeafDigest
+    from evalspec.running.children.leaves import LeafChildren, Leaves
+    from evalspec.running.children.process import Limits
+    from evalspec.running.children.tables import Tables
+    from evalspec.running.equal_rows import MOST_ROWS
+
+    # What was kept of an earlier reading says nothing of the files as they are.
+    parts = replace(parts, kept={})
+    tables = Tables(parts)
+    rows = tables.countable(name)
+    if rows is None or rows <= MOST_ROWS:
+        return None
+    how = LeafChildren(question["leaf_children"], Path(question["logs"]), "digest", Limits(question["time_s"]))
+    leaves = Leaves(parts, how, tables, progress)
+    try:
+        summary = leaves.look(name, {"digest": Scan(name, "digest", None, LeafDigest)}).get("digest")
+    finally:
+        leaves.close()
+    if not isinstance(summary, LeafDigest) or summary.digest.schema is None:
+        return None
+    fields = {field.name: str(field.type) for field in summary.digest.schema}
+    digest = summary.digest
+    return _record(name, parts.datasets[name], digest.end(), (digest.rows, digest.rows), fields)
+
+
+def _record(
+    name: str, dataset: Dataset, digest: str, rows: tuple[int, int], fields: Mapping[str, str]
+) -> DatasetRecord:
+    """Record of so many rows, of those that were read before ``where``."""
     return DatasetRecord(
         name=name,
         kind=dataset.kind,
-        digest=digest.end(),
-        rows=digest.rows,
-        columns=fields,
+        digest=digest,
+        rows=rows[0],
+        columns=dict(fields),
         label=dataset.label,
         label_unit=dataset.label_unit,
         cluster=dataset.cluster,
         in_memory=dataset.in_memory,
         path=getattr(dataset, "path", None),
         where=dataset.where,
-        rows_read=opened.rows,
+        rows_read=rows[1],
         origin=dict(dataset.origin),
         hub=benchmark_of(dataset),
-        may_repeat=parts.rows is None and repeats.end(),
     )
 
 

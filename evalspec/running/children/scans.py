@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalspec.errors import EvalspecError
-from evalspec.language.scans import Scan, Watcher, one_pass
+from evalspec.language.scans import LEAF_ROWS, Scan, Watcher, one_pass
 
 if TYPE_CHECKING:
     from evalspec.language.parts import Check
     from evalspec.language.scans import Batches
+    from evalspec.running.children.leaves import Leaves
 
 Ahead = tuple[tuple["Check", int], ...]
 """Checks that this child will be asked for later, each with its seed."""
@@ -32,6 +33,33 @@ class _Kept:
     by: set[str]
 
 
+@dataclass(frozen=True)
+class Passes:
+    """How rows go by.
+
+    Args:
+        batches: Rows of a dataset.
+        leaf_rows: Rows of a leaf of a dataset.
+        leaves: Looks at leaves in other processes; None: nobody does.
+    """
+
+    batches: Batches
+    leaf_rows: Callable[[str], int] = lambda dataset: LEAF_ROWS
+    leaves: Leaves | None = None
+
+    def go(
+        self, dataset: str, scans: Mapping[str, Scan], given_up: Callable[[], frozenset[str]] = frozenset
+    ) -> dict[str, Watcher]:
+        """As `one_pass`; what other processes can't look at goes by here."""
+        merged: dict[str, Watcher] = {}
+        if self.leaves is not None:
+            merged |= self.leaves.look(dataset, scans)
+        left = {key: scan for key, scan in scans.items() if key not in merged}
+        if left:
+            merged |= one_pass(dataset, left, self.batches, given_up, self.leaf_rows(dataset))
+        return merged
+
+
 class Scans:
     """Watchers that have seen rows for later checks, kept until these ask for them."""
 
@@ -50,14 +78,14 @@ class Scans:
         return len(self._kept)
 
     def give(
-        self, check: str, asked: Sequence[Scan], batches: Batches, others: Callable[[], Mapping[str, Sequence[Scan]]]
+        self, check: str, asked: Sequence[Scan], passes: Passes, others: Callable[[], Mapping[str, Sequence[Scan]]]
     ) -> list[Any]:
         """The watchers that a check asks for, once all rows went by.
 
         Args:
             check: Its name.
             asked: Its scans.
-            batches: Rows of datasets.
+            passes: How rows go by.
             others: What the checks ahead want to see.
 
         Raises:
@@ -67,7 +95,7 @@ class Scans:
         theirs = others() if missing and self.ahead else {}
         for dataset in dict.fromkeys(scan.dataset for scan in missing):
             own = {scan.key: scan for scan in missing if scan.dataset == dataset}
-            self._pass(dataset, check, own, theirs, batches)
+            self._pass(dataset, check, own, theirs, passes)
         watchers = [self._kept[scan.dataset, scan.key].watcher for scan in asked]
         self._let_go({name for one in self._kept.values() for name in one.by} - {check})
         return watchers
@@ -84,7 +112,7 @@ class Scans:
         check: str,
         own: Mapping[str, Scan],
         theirs: Mapping[str, Sequence[Scan]],
-        batches: Batches,
+        passes: Passes,
     ) -> None:
         import pyarrow as pa
 
@@ -97,12 +125,12 @@ class Scans:
                     by.setdefault(scan.key, set()).add(name)
         others = frozenset(scans) - frozenset(own)
         try:
-            watchers = one_pass(dataset, scans, batches, _Guard(own, scans).given_up if others else frozenset)
+            watchers = passes.go(dataset, scans, _Guard(own, scans).given_up if others else frozenset)
         except (EvalspecError, pa.ArrowException):
             if not others:
                 raise
             # What other checks look at is theirs to tell.
-            watchers = one_pass(dataset, own, batches)
+            watchers = passes.go(dataset, own)
         for key, watcher in watchers.items():
             self._kept[dataset, key] = _Kept(watcher, by[key])
 

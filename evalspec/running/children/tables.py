@@ -11,6 +11,8 @@ from evalspec.running.children.kept_rows import open_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evalspec.language.header import Header
+    from evalspec.language.parts.dataset import Between
     from evalspec.pipeline.inputs import DatasetFacts
 
 
@@ -22,7 +24,7 @@ class Tables:
         self._parts = parts
         self._read: dict[str, pa.Table] = {}
         self._some: dict[str, pa.Table] = {}
-        self._names: dict[str, tuple[str, ...]] = {}
+        self._headers: dict[str, Header] = {}
 
     def get(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows after ``where``, in the dataset's order.
@@ -83,6 +85,52 @@ class Tables:
                 if left <= 0:
                     return
 
+    def between(self, dataset: str, columns: Sequence[str] | None) -> Between:
+        """Reader of any of the rows of `batches`, by their numbers; of a dataset of which `countable` says how many.
+
+        Raises:
+            InputError: It can't be read, or a column isn't there.
+        """
+        from evalspec.language.parts import BATCH_ROWS
+        from evalspec.sources.reading.open import open_between
+        from evalspec.sources.reading.table import choose
+
+        wanted = None if columns is None else choose(columns, self.names(dataset), f"dataset {dataset}")
+        if dataset in self._parts.kept:
+            table = self.get(dataset, wanted)
+            return lambda start, stop: iter(table.slice(start, stop - start).to_batches(max_chunksize=BATCH_ROWS))
+        reader = open_between(self._parts.datasets[dataset], self._parts.access, wanted)
+        if wanted is None:
+            return reader
+        return lambda start, stop: (batch.select(wanted) for batch in reader(start, stop))
+
+    def countable(self, dataset: str) -> int | None:
+        """Rows of a dataset any of which can be read without those before; None: they can't.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        part = self._parts.datasets[dataset]
+        if self._parts.rows is not None or not part.rows_fit:
+            return None
+        if dataset in self._parts.kept:
+            rows: int = self.get(dataset).num_rows
+            return rows
+        return self._header(dataset).rows if part.by_number and part.where is None else None
+
+    def leaf_rows(self, dataset: str) -> int:
+        """Rows of a leaf of a dataset, which hang on how many it has and on nothing else.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        from evalspec.language.scans import LEAF_ROWS, leaf_rows
+
+        known = self.get(dataset).num_rows if dataset in self._read or dataset in self._parts.kept else None
+        if not self._parts.datasets[dataset].by_number or self._parts.rows is not None:
+            return LEAF_ROWS
+        return LEAF_ROWS if known is not None and known <= LEAF_ROWS else leaf_rows(self._header(dataset).rows)
+
     def names(self, dataset: str) -> tuple[str, ...]:
         """Names of a dataset's columns, without reading rows where the format allows.
 
@@ -91,9 +139,12 @@ class Tables:
         """
         if dataset in self._read or dataset in self._parts.kept:
             return tuple(self.having(dataset, None).column_names)
-        if dataset not in self._names:
-            self._names[dataset] = tuple(self._parts.datasets[dataset].header(self._parts.access).columns)
-        return self._names[dataset]
+        return tuple(self._header(dataset).columns)
+
+    def _header(self, dataset: str) -> Header:
+        if dataset not in self._headers:
+            self._headers[dataset] = self._parts.datasets[dataset].header(self._parts.access)
+        return self._headers[dataset]
 
     def column(self, dataset: str, name: str) -> pa.Table:
         """Table with one column of a dataset, all rows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +83,33 @@ def open_batches(
     return Batches(dataset, access, columns, rows)
 
 
+def open_between(
+    dataset: Dataset, access: Access, columns: Sequence[str] | None = None
+) -> Callable[[int, int], Iterator[pa.RecordBatch]]:
+    """Reader of some of the rows of `open_batches`: first, and the one after the last -> these rows.
+
+    Args:
+        dataset: A dataset of the spec without ``where``, whose rows go by number.
+        access: Where it may be read from.
+        columns: As for `open_batches`.
+
+    Raises:
+        InputError: As `open_batches`.
+    """
+    _, marked, wanted, read = _columns(dataset, access, columns)
+    between = dataset.between(access, read)
+
+    def reader(start: int, stop: int) -> Iterator[pa.RecordBatch]:
+        first = start
+        for batch in between(start, stop):
+            batch = batch if columns is None else batch.select(wanted)
+            _refuse_missing_in(batch, marked, first)
+            first += batch.num_rows
+            yield batch
+
+    return reader
+
+
 class Batches:
     """Goes through the rows of a dataset once. What became of the others is known when all batches were asked for.
 
@@ -110,24 +137,43 @@ class Batches:
     def _kept(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         kept = 0
         for batch in batches:
+            first, inside = self.rows, None
             self.rows += batch.num_rows
             if self._where is not None:
                 chosen = mask(pa.Table.from_batches([batch]), self._where)
                 self.unknown += chosen.missing
-                batch = batch.filter(pa.array(chosen.inside))
+                inside = chosen.inside
+                batch = batch.filter(pa.array(inside))
             if not self._every:
                 batch = batch.select(self._wanted)
-            for what in ("label", "cluster"):
-                name = self._marked[what]
-                if name is not None:
-                    missing = int(missing_values(pa.chunked_array([batch.column(name)])).sum())
-                    if missing:
-                        raise _missing(name, what, missing, f"the rows up to {self.rows:,}")
+            _refuse_missing_in(batch, self._marked, first, inside)
             kept += batch.num_rows
             if batch.num_rows:
                 yield batch
         if not kept:
             raise _nothing(self._dataset, self.rows)
+
+
+def _refuse_missing_in(
+    batch: pa.RecordBatch, marked: Mapping[str, str | None], first: int, inside: NDArray[np.bool_] | None = None
+) -> None:
+    """Refuse rows without label or cluster: the first of them, so that the sentence does not hang on the batch.
+
+    Args:
+        batch: Rows.
+        marked: Columns that mean something.
+        first: Number of the first row of the batch that was read.
+        inside: Which rows of that batch these are; None: all.
+    """
+    missing: list[tuple[int, str, str]] = []
+    for what in ("label", "cluster"):
+        name = marked[what]
+        if name is not None:
+            rows = np.flatnonzero(missing_values(pa.chunked_array([batch.column(name)])))
+            missing += [(int(row), what, name) for row in rows[:1]]
+    for row, what, name in sorted(missing, key=lambda one: one[0])[:1]:
+        number = row if inside is None else int(np.flatnonzero(inside)[row])
+        raise _missing(name, what, f"row {first + number:,} (rows are counted from 0)")
 
 
 def _columns(
@@ -186,12 +232,12 @@ def missing_values(column: pa.ChunkedArray) -> NDArray[np.bool_]:
 def _refuse_missing(table: pa.Table, name: str, what: str) -> None:
     missing = int(missing_values(table.column(name)).sum())
     if missing:
-        raise _missing(name, what, missing, plural(table.num_rows, "row"))
+        raise _missing(name, what, f"{missing:,} of {plural(table.num_rows, 'row')}")
 
 
-def _missing(name: str, what: str, missing: int, of: str) -> InputError:
+def _missing(name: str, what: str, where: str) -> InputError:
     return InputError(
-        f"{what} column {name!r} is missing (null or NaN) in {missing:,} of {of}",
+        f"{what} column {name!r} is missing (null or NaN) in {where}",
         remedy=f"drop them with `where: {name} is not None`, or fill them in",
     )
 

@@ -244,6 +244,34 @@ class TableDigest:
         self._portions.append(_portion_digest(pa.concat_tables(self._waiting)))
         self._waiting = []
 
+    def merge(self, later: TableDigest) -> None:
+        """Take over the rows that come after, which begin with a portion of their own."""
+        self._schema = later._schema if self._schema is None else self._schema
+        self._close_last()
+        self._portions += later.portions()
+        self.rows += later.rows
+
+    def portions(self) -> list[str]:
+        """The digest of each portion; no row comes after that."""
+        self._close_last()
+        return self._portions
+
+    def _close_last(self) -> None:
+        if self._waiting:
+            self._close()
+
+    @classmethod
+    def of_portions(cls, schema: pa.Schema | None, rows: int, portions: Sequence[str]) -> TableDigest:
+        """The digest of so many rows whose portions have these digests."""
+        digest = cls()
+        digest._schema, digest.rows, digest._portions = schema, rows, list(portions)
+        return digest
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Columns and their types; None: there was no table."""
+        return self._schema
+
     def end(self) -> str:
         """The digest of all rows.
 
@@ -252,8 +280,7 @@ class TableDigest:
         """
         if self._schema is None:
             raise ValueError("no table, no digest")
-        if self._waiting:
-            self._close()
+        self._close_last()
         if not self._portions:
             return _portion_digest(self._schema.empty_table())
         if len(self._portions) == 1:

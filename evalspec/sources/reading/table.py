@@ -69,7 +69,9 @@ def tidy(table: pa.Table, lengths: Mapping[str, int | None] | None = None) -> pa
     return table
 
 
-def tidied(raw: Raw, schema: pa.Schema, what: str, rows: int) -> Iterator[pa.RecordBatch]:
+def tidied(
+    raw: Raw, schema: pa.Schema, what: str, rows: int, lengths: Mapping[str, int | None] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Batches of the rows that `tidy` would make of all of them.
 
     Whether lists have one length is known only when all were seen, so their columns are read twice.
@@ -79,15 +81,26 @@ def tidied(raw: Raw, schema: pa.Schema, what: str, rows: int) -> Iterator[pa.Rec
         schema: Columns wanted, with the types that they have in all files together.
         what: The files, in words.
         rows: Of a batch at most.
+        lengths: Of lists, where these rows are a part of the whole (`lengths_of`).
 
     Raises:
         InputError: A column is damaged, or its types in several files don't go together.
     """
-    listed = [field.name for field in schema if _is_list(field.type)]
-    lengths = list_lengths(raw(listed)) if listed else {}
+    lengths = lengths_of(raw, schema) if lengths is None else lengths
     for batch in raw(schema.names):
         table = tidy(_as(batch, schema, what), lengths)
         yield from table.to_batches(max_chunksize=rows)
+
+
+def lengths_of(raw: Raw, schema: pa.Schema) -> dict[str, int | None]:
+    """`list_lengths` of the columns of lists among these; nothing is read where there are none.
+
+    Args:
+        raw: Gives the batches of all rows.
+        schema: Columns wanted.
+    """
+    listed = [field.name for field in schema if _is_list(field.type)]
+    return list_lengths(raw(listed)) if listed else {}
 
 
 def _plain(column: pa.ChunkedArray, name: str, lengths: Mapping[str, int | None] | None) -> pa.ChunkedArray:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from evalspec.language.states import State, Value, under
 from evalspec.stats.drift.ranks import Ranks, RankSketch
 from evalspec.stats.types import FloatArray
 
@@ -15,6 +16,8 @@ MOST_CATEGORIES = 10_000
 """Different values of which each is counted; a column with more is no column of categories."""
 MOST_CHARACTERS = 32 * 2**20
 """Characters of all values that are counted, together."""
+_KEPT = ("missing", "nan", "infinite", "n", "low", "high", "mean", "squares")
+"""Fields of `Numbers` that are plain numbers."""
 
 
 class Numbers:
@@ -62,8 +65,9 @@ class Numbers:
         self._sketch.update(values)
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
         mean = float(values.mean())
+        # A product of a library of linear algebra has other bits on another processor.
         apart = values - mean
-        self._moments(count, mean, float(apart @ apart))
+        self._moments(count, mean, float(np.add.reduce(apart * apart)))
 
     def _moments(self, n: int, mean: float, squares: float) -> None:
         total = self.n + n
@@ -82,6 +86,19 @@ class Numbers:
             self._moments(other.n, other.mean, other.squares)
         self._sketch.merge(other._sketch)
         self._ranks = None
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        return {name: getattr(self, name) for name in _KEPT} | under("sketch", self._sketch.fields())
+
+    @classmethod
+    def of_fields(cls, fields: State) -> Numbers:
+        """The summary of which these are the fields."""
+        numbers = cls()
+        for name in _KEPT:
+            setattr(numbers, name, fields.scalar(name))
+        numbers._sketch = RankSketch.of_fields(fields.at("sketch"))
+        return numbers
 
     @property
     def absent(self) -> int:
@@ -141,6 +158,24 @@ class CategoryCounts:
         if other.overflown:
             self.overflown = True
             self._counts = Counter()
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        counts = np.fromiter(self._counts.values(), np.int64, len(self._counts))
+        return {
+            "missing": self.missing, "n": self.n, "overflown": self.overflown, "characters": self._characters,
+            "names": list(self._counts), "counts": counts,
+        }  # fmt: skip
+
+    @classmethod
+    def of_fields(cls, fields: State) -> CategoryCounts:
+        """The counts of which these are the fields."""
+        found = cls()
+        found.missing, found.n, found.overflown, found._characters = (
+            fields.scalar(name) for name in ("missing", "n", "overflown", "characters")
+        )
+        found._counts = Counter(dict(zip(fields.texts("names"), fields.numbers("counts").tolist(), strict=True)))
+        return found
 
     @property
     def counts(self) -> Mapping[str, int]:

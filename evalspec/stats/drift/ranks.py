@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalspec.language.states import State, Value, under
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 MOST_POINTS = 1 << 14
@@ -164,6 +165,23 @@ class RankSketch:
             if ranks is not None:
                 self._add(ranks, level)
 
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        self._flush()
+        fields: dict[str, Value] = {"most": self._most, "levels": len(self._levels)}
+        for level, ranks in enumerate(self._levels):
+            if ranks is not None:
+                fields |= under(str(level), {name: getattr(ranks, name) for name in ("n", "points", "below", "upto")})
+        return fields
+
+    @classmethod
+    def of_fields(cls, fields: State) -> RankSketch:
+        """The sketch of which these are the fields."""
+        sketch = cls(fields.scalar("most"))
+        for level in range(fields.scalar("levels")):
+            sketch._levels.append(_ranks(fields.at(str(level))))
+        return sketch
+
     def ranks(self) -> Ranks:
         """Ranks of all values so far."""
         self._flush()
@@ -172,6 +190,13 @@ class RankSketch:
             if ranks is not None:
                 all_ranks = all_ranks.merged(ranks)
         return all_ranks.pruned(self._most)
+
+
+def _ranks(fields: State) -> Ranks | None:
+    if not fields:
+        return None
+    below, upto = (fields.numbers(name).reshape(2, -1) for name in ("below", "upto"))
+    return Ranks(fields.numbers("points"), below, upto, fields.scalar("n"))
 
 
 def union(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -26,7 +26,7 @@ from evalspec.running.children import scans as run_scans
 from evalspec.running.children import sharing
 from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
 from evalspec.running.children.process import Limits
-from evalspec.running.children.scans import Scans
+from evalspec.running.children.scans import Passes, Scans
 from evalspec.running.children.sharing import SharedChild
 from evalspec.sources.parquet import Parquet
 
@@ -218,7 +218,7 @@ def test_a_check_that_dies_of_what_others_look_at_runs_again_by_itself(ready: Re
 
 def test_what_nobody_wants_any_more_is_let_go() -> None:
     class Nothing:
-        def update(self, batch: pa.RecordBatch) -> None: ...
+        def update(self, batch: pa.RecordBatch, first_row: int) -> None: ...
 
     def scan(key: str) -> Scan:
         return Scan("test", key, None, Nothing)
@@ -233,7 +233,7 @@ def test_what_nobody_wants_any_more_is_let_go() -> None:
     ahead: Any = ((Named("b"), 1), (Named("c"), 2))
     kept = Scans()
     kept.expect("a", ahead)
-    kept.give("a", [scan("own")], batches, lambda: {"b": [scan("common")], "c": [scan("common"), scan("late")]})
+    kept.give("a", [scan("own")], Passes(batches), lambda: {"b": [scan("common")], "c": [scan("common"), scan("late")]})
     assert kept.kept == 2
     # b failed before it asked.
     kept.expect("c", ())
@@ -246,11 +246,11 @@ def test_an_error_of_arrow_in_what_another_check_looks_at_is_that_ones() -> None
     class Counting:
         rows = 0
 
-        def update(self, batch: pa.RecordBatch) -> None:
+        def update(self, batch: pa.RecordBatch, first_row: int) -> None:
             self.rows += batch.num_rows
 
     class Wrong(Counting):
-        def update(self, batch: pa.RecordBatch) -> None:
+        def update(self, batch: pa.RecordBatch, first_row: int) -> None:
             raise pa.ArrowNotImplementedError("no kernel for this type")
 
     def batches(dataset: str, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
@@ -259,9 +259,9 @@ def test_an_error_of_arrow_in_what_another_check_looks_at_is_that_ones() -> None
     own, wrong = Scan("test", "own", None, Counting), Scan("test", "wrong", None, Wrong)
     shared = Scans()
     shared.ahead = cast(Any, (("b", 1),))
-    assert [one.rows for one in shared.give("a", [own], batches, lambda: {"b": [wrong]})] == [2]
+    assert [one.rows for one in shared.give("a", [own], Passes(batches), lambda: {"b": [wrong]})] == [2]
     with pytest.raises(pa.ArrowNotImplementedError):
-        shared.give("b", [wrong], batches, lambda: {})
+        shared.give("b", [wrong], Passes(batches), lambda: {})
 
 
 class Pictures(Parquet):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,7 +118,7 @@ def tally_scan(
     counted = replace(counted, columns=tuple(name for name in counted.every if name in there))
     seen = dict.fromkeys((*counted.columns, *(name for where in wheres.values() for name in where.columns)))
     # Rows are counted even where no column is looked at.
-    return Scan(dataset, key, tuple(seen) or there[:1], lambda: Tally(wheres, counted, there), counted.keep)
+    return Scan(dataset, key, tuple(seen) or there[:1], partial(Tally, wheres, counted, there), counted.keep)
 
 
 def where_of(inputs: Inputs, condition: Condition) -> str:

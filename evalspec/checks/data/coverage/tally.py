@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evalspec.language.where import Not, Where, mask
+from evalspec.language.states import State, Value, packed, under
+from evalspec.language.where import Not, Where, mask, parse_where
 from evalspec.sources.reading.open import missing_values
 from evalspec.tables.comparable import family
 
@@ -60,6 +62,34 @@ class MatchingRows:
         if self._keep:
             self._kept.append((inside, inside | outside))
 
+    def merge(self, later: MatchingRows) -> None:
+        """Take over what another one has seen, of the rows that come after."""
+        self.inside += later.inside
+        self.outside += later.outside
+        self.rows += later.rows
+        self._empty = {name: empty and later._empty[name] for name, empty in self._empty.items()}
+        self._kept += later._kept
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        kept = self.kept()
+        fields: dict[str, Value] = {
+            "where": self._where.text, "keep": self._keep, "inside": self.inside, "outside": self.outside,
+            "rows": self.rows, "empty": [name for name, empty in self._empty.items() if empty],
+        }  # fmt: skip
+        return fields if kept is None else fields | {"kept_inside": kept[0], "kept_known": kept[1]}
+
+    @classmethod
+    def of_fields(cls, fields: State) -> MatchingRows:
+        """The rows of which these are the fields."""
+        found = cls(parse_where(fields.scalar("where")), fields.scalar("keep"))
+        found.inside, found.outside, found.rows = (fields.scalar(name) for name in ("inside", "outside", "rows"))
+        empty = fields.texts("empty")
+        found._empty = {name: name in empty for name in found._empty}
+        if found._keep:
+            found._kept = [(fields.numbers("kept_inside"), fields.numbers("kept_known"))]
+        return found
+
     @property
     def empty(self) -> str | None:
         """The first of its columns without a value in any row."""
@@ -69,6 +99,8 @@ class MatchingRows:
         """Rows inside, and rows of which it can be said, shape (n,) each; None: they are not kept."""
         if not self._keep:
             return None
+        if not self._kept:
+            return np.zeros(0, np.bool_), np.zeros(0, np.bool_)
         inside, known = zip(*self._kept, strict=True)
         return np.concatenate(inside), np.concatenate(known)
 
@@ -120,7 +152,7 @@ class Values:
         places = self._places(encoded.dictionary.take(pa.array(used)))
         self._counts[places] += counts[used]
         if len(self._counts) > MOST_KNOWN:
-            self.over, self._known, self._counts = True, None, np.zeros(0, np.int64)
+            self._give_up()
             return np.full(len(codes), -1, np.int64)
         place = np.full(len(encoded.dictionary) + 1, -1, np.int64)
         place[used] = places
@@ -137,6 +169,58 @@ class Values:
         self._known = pa.concat_arrays([self._known, values.filter(pa.array(new))])
         self._counts = np.append(self._counts, np.zeros(np.count_nonzero(new), np.int64))
         return places
+
+    def merge(self, later: Values) -> NDArray[np.int64]:
+        """Take over what another one has seen, of the rows that come after.
+
+        Returns:
+            shape (k + 1,), the place here of each of its values; the last one is -1, and all are where too many are
+            known.
+        """
+        self.type = self.type if later.type is None else later.type
+        self.missing += later.missing
+        known = 0 if later._known is None else len(later._known)
+        place = np.full(known + 1, -1, np.int64)
+        if later.over:
+            self._give_up()
+        elif later._known is not None and not self.over:
+            places = self._places(later._known)
+            self._counts[places] += later._counts
+            if len(self._counts) > MOST_KNOWN:
+                self._give_up()
+            else:
+                place[:-1] = places
+        # Rows before a column had too many values have places that nobody knows any more.
+        gone = later.over
+        self._kept += [np.full_like(one, -1) if gone else place[one].astype(np.int32) for one in later._kept]
+        return place
+
+    def _give_up(self) -> None:
+        self.over, self._known, self._counts = True, None, np.zeros(0, np.int64)
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        fields: dict[str, Value] = {"missing": self.missing, "over": self.over, "keep": self._keep}
+        if self.type is not None:
+            fields["schema"] = pa.schema([pa.field("", self.type)]).serialize().to_pybytes()
+        if self._known is not None:
+            fields |= {"known": self._known, "counts": self._counts}
+        if self._kept:
+            fields["codes"] = np.concatenate(self._kept)
+        return fields
+
+    @classmethod
+    def of_fields(cls, fields: State) -> Values:
+        """The values of which these are the fields."""
+        found = cls(fields.scalar("keep"))
+        found.missing, found.over = fields.scalar("missing"), fields.scalar("over")
+        if "schema" in fields:
+            found.type = pa.ipc.read_schema(pa.py_buffer(fields.scalar("schema"))).field(0).type
+        if "known" in fields:
+            found._known, found._counts = fields.values("known"), fields.numbers("counts")
+        if "codes" in fields:
+            found._kept = [fields.numbers("codes")]
+        return found
 
     @property
     def many_numbers(self) -> bool:
@@ -198,7 +282,7 @@ class CountedColumns:
 
 
 class Tally:
-    """Counts the rows of a dataset; a `Watcher`.
+    """Counts the rows of a dataset; a `Summary`.
 
     Args:
         wheres: Condition: what must hold.
@@ -206,6 +290,9 @@ class Tally:
         there: All columns of the dataset.
         rows: All rows.
     """
+
+    exact: ClassVar[bool] = True
+    most_bytes: ClassVar[int] = 2**29
 
     def __init__(self, wheres: Mapping[str, Where], counted: CountedColumns, there: Sequence[str]) -> None:
         self.rows = 0
@@ -217,7 +304,7 @@ class Tally:
             name: {} for name in counted.crossed if counted.label is not None and name in self.columns
         }
 
-    def update(self, batch: pa.RecordBatch) -> None:
+    def update(self, batch: pa.RecordBatch, first_row: int) -> None:
         """More rows."""
         table = pa.Table.from_batches([batch])
         self.rows += batch.num_rows
@@ -227,6 +314,54 @@ class Tally:
         for name, cells in self._cells.items():
             if self._label is not None and not self.columns[self._label].many_numbers:
                 _count_cells(cells, codes[self._label], codes[name])
+
+    def merge(self, later: Tally) -> None:
+        """Take over what another one has seen, of the rows that come after."""
+        self.rows += later.rows
+        for name, held in self.conditions.items():
+            held.merge(later.conditions[name])
+        places = {name: one.merge(later.columns[name]) for name, one in self.columns.items()}
+        for name, cells in self._cells.items():
+            assert self._label is not None
+            first, second = places[self._label], places[name]
+            for (one, other), count in later._cells[name].items():
+                # A value whose column has too many by now has no place, and the table is asked for no more.
+                if one + 1 < len(first) and other + 1 < len(second) and first[one] >= 0 and second[other] >= 0:
+                    place = int(first[one]), int(second[other])
+                    cells[place] = cells.get(place, 0) + count
+
+    def state(self) -> pa.Table:
+        """One row."""
+        fields: dict[str, Value] = {
+            "rows": self.rows, "there": self.there, "conditions": list(self.conditions), "columns": list(self.columns),
+            "label": self._label, "crossed": list(self._cells),
+        }  # fmt: skip
+        for place, held in enumerate(self.conditions.values()):
+            fields |= under(f"condition{place}", held.fields())
+        for place, values in enumerate(self.columns.values()):
+            fields |= under(f"column{place}", values.fields())
+        for place, cells in enumerate(self._cells.values()):
+            counts = np.array([(*pair, count) for pair, count in cells.items()], np.int64)
+            fields[f"cells{place}"] = counts
+        return packed("tally", 1, fields)
+
+    @classmethod
+    def restored(cls, state: pa.Table) -> Tally:
+        """The tally with this state."""
+        fields = State.of(state, "tally", 1)
+        tally = cls({}, CountedColumns((), fields.scalar("label")), fields.texts("there"))
+        tally.rows = fields.scalar("rows")
+        tally.conditions = {
+            name: MatchingRows.of_fields(fields.at(f"condition{place}"))
+            for place, name in enumerate(fields.texts("conditions"))
+        }
+        tally.columns = {
+            name: Values.of_fields(fields.at(f"column{place}")) for place, name in enumerate(fields.texts("columns"))
+        }
+        for place, name in enumerate(fields.texts("crossed")):
+            counts = fields.numbers(f"cells{place}").reshape(-1, 3).tolist()
+            tally._cells[name] = {(one, other): count for one, other, count in counts}
+        return tally
 
     def table(self, column: str) -> NDArray[np.int64]:
         """Rows of each class in each value of a column, both in their order, shape (classes, values)."""

@@ -213,7 +213,7 @@ class _Scan:
         self.aside = str(self._key)
         return [name for name in names if name != self._key]
 
-    def update(self, batch: pa.RecordBatch) -> None:
+    def update(self, batch: pa.RecordBatch, first_row: int) -> None:
         """More rows."""
         if not self.found.rows:
             self._begin(batch.schema)

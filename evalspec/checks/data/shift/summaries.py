@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from evalspec.language.scans import Scan
-from evalspec.stats.drift.columns import CategoryCounts, Numbers
+from evalspec.language.states import State, Value, packed, under
+from evalspec.stats.drift.columns import MOST_CHARACTERS, CategoryCounts, Numbers
+from evalspec.stats.sets.hashing import mix
 from evalspec.tables.columns import View, views
+from evalspec.tables.row_bytes import row_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +57,18 @@ class TextSummary:
         if self.categories.overflown:
             for counts in counted:
                 _count_lengths(self._lengths, counts)
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        return under("categories", self.categories.fields()) | under("lengths", self._lengths.fields())
+
+    @classmethod
+    def of_fields(cls, fields: State) -> TextSummary:
+        """The summary of which these are the fields."""
+        found = cls()
+        found.categories = CategoryCounts.of_fields(fields.at("categories"))
+        found._lengths = Numbers.of_fields(fields.at("lengths"))
+        return found
 
     def lengths(self) -> Numbers:
         """Characters of each cell."""
@@ -115,80 +131,198 @@ class ColumnSummary:
                 assert isinstance(theirs, TextSummary)
                 mine.merge(theirs)
 
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        schema = pa.schema([pa.field(self.name, self.type)]).serialize().to_pybytes()
+        kinds = ["number" if isinstance(one, Numbers) else "text" for one in self.views.values()]
+        fields: dict[str, Value] = {
+            "schema": schema, "rows": self.rows, "null": self.null, "views": list(self.views), "kinds": kinds
+        }  # fmt: skip
+        for place, one in enumerate(self.views.values()):
+            fields |= under(str(place), one.fields())
+        return fields
+
+    @classmethod
+    def of_fields(cls, fields: State) -> ColumnSummary:
+        """The summary of which these are the fields."""
+        field = pa.ipc.read_schema(pa.py_buffer(fields.scalar("schema"))).field(0)
+        found = cls(field.name, field.type)
+        found.rows, found.null = fields.scalar("rows"), fields.scalar("null")
+        views = zip(fields.texts("views"), fields.texts("kinds"), strict=True)
+        for place, (suffix, kind) in enumerate(views):
+            one = fields.at(str(place))
+            found.views[suffix] = Numbers.of_fields(one) if kind == "number" else TextSummary.of_fields(one)
+        return found
+
 
 class RowSample:
-    """Rows drawn evenly from rows that go by; a `Watcher`.
+    """Rows drawn evenly from rows that go by; a `Summary`.
+
+    Each row has a key, made of its number in the dataset and the seed alone; the rows with the smallest keys are the
+    sample, as many as there may be and as fit into `SAMPLE_BYTES`, but one at least.
 
     Args:
-        rng: Draws them.
+        seed: At least 0, below 2^64.
         most: Rows at most; fewer where they are large.
         seen: Rows that went by.
     """
 
-    def __init__(self, rng: np.random.Generator, most: int = SAMPLE_ROWS) -> None:
-        self._rng = rng
-        self._most = most
-        self._limit = 1.0
-        self.seen = 0
-        self._kept: list[tuple[NDArray[np.float64], NDArray[np.int64], pa.Table]] = []
+    exact: ClassVar[bool] = True
+    most_bytes: ClassVar[int] = SAMPLE_BYTES + 64 * SAMPLE_ROWS + 2**20
 
-    def update(self, batch: pa.RecordBatch) -> None:
-        """More rows; each has a random key, and the rows with the smallest keys are the sample."""
-        keys = self._rng.random(batch.num_rows)
-        chosen = np.flatnonzero(keys < self._limit)
-        if len(chosen):
-            table = pa.Table.from_batches([batch])
-            # A copy, so that the rest of the batch can go.
-            rows = table if self._limit == 1.0 and batch.num_rows <= self._most else table.take(pa.array(chosen))
-            self._kept.append((keys[chosen], chosen + self.seen, rows))
+    def __init__(self, seed: int, most: int = SAMPLE_ROWS) -> None:
+        self._seed = seed
+        self._most = most
+        self._limit: np.uint64 | None = None
+        self.seen = 0
+        self._kept: list[_Keyed] = []
+
+    def update(self, batch: pa.RecordBatch, first_row: int) -> None:
+        """More rows."""
+        numbers = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
+        # Mixed twice: seeds that differ in their last bits alone would draw the same numbers in another order.
+        keys = mix(numbers.astype(np.uint64) ^ mix(np.array([self._seed], np.uint64)))
         self.seen += batch.num_rows
-        if self._rows > 2 * self._most or self._bytes > 2 * SAMPLE_BYTES:
+        chosen = np.arange(len(keys)) if self._limit is None else np.flatnonzero(keys < self._limit)
+        if not len(chosen):
+            return
+        table = pa.Table.from_batches([batch])
+        # A copy, so that the rest of the batch can go.
+        rows = table if self._limit is None and batch.num_rows <= self._most else table.take(pa.array(chosen))
+        self._kept.append(_Keyed(keys[chosen], numbers[chosen], row_bytes(rows), rows))
+        self._thin_where_full()
+
+    def merge(self, later: RowSample) -> None:
+        """Take over what another one has seen."""
+        self.seen += later.seen
+        self._kept += later._kept
+        limits = [one for one in (self._limit, later._limit) if one is not None]
+        self._limit = min(limits) if limits else None
+        self._thin_where_full()
+
+    def _thin_where_full(self) -> None:
+        rows, size = (sum(of(one) for one in self._kept) for of in (_Keyed.__len__, _Keyed.size))
+        if rows > 2 * self._most or size > 2 * SAMPLE_BYTES:
             self._thin()
 
-    @property
-    def _rows(self) -> int:
-        return sum(len(keys) for keys, _, _ in self._kept)
-
-    @property
-    def _bytes(self) -> int:
-        return sum(table.nbytes for _, _, table in self._kept)
-
     def _thin(self) -> None:
-        keys, rows, table = self._joined()
-        per_row = max(1, table.nbytes // max(1, len(keys)))
-        self._most = max(1, min(self._most, SAMPLE_BYTES // per_row))
-        if len(keys) > self._most:
-            self._limit = float(np.partition(keys, self._most)[self._most])
-            chosen = np.flatnonzero(keys < self._limit)
-            self._kept = [(keys[chosen], rows[chosen], table.take(pa.array(chosen)))]
-
-    def _joined(self) -> tuple[NDArray[np.float64], NDArray[np.int64], pa.Table]:
-        keys = np.concatenate([keys for keys, _, _ in self._kept])
-        rows = np.concatenate([rows for _, rows, _ in self._kept])
-        return keys, rows, pa.concat_tables([table for _, _, table in self._kept])
+        if len(self._kept) > 1:
+            self._kept = [_joined(self._kept)]
+        for one in self._kept:
+            order = np.argsort(one.keys)
+            fitting = int(np.searchsorted(np.cumsum(one.sizes[order]), SAMPLE_BYTES, side="right"))
+            count = max(1, min(self._most, fitting))
+            if count < len(order):
+                self._limit = one.keys[order[count]]
+            # A limit of what was merged may leave out more.
+            within = len(order) if self._limit is None else int(np.count_nonzero(one.keys < self._limit))
+            if within < len(order):
+                self._kept = [one.some(np.sort(order[:within]))]
 
     def drawn(self) -> tuple[pa.Table, NDArray[np.int64]]:
         """The rows in their order, and their numbers in the dataset, shape (k,)."""
         self._thin()
-        _, rows, table = self._joined()
-        return table, rows
+        (one,) = self._kept
+        return one.rows, one.numbers
+
+    def state(self) -> pa.Table:
+        """One row: what is kept of all rows, and the rows themselves as an Arrow stream."""
+        self._thin()
+        fields: dict[str, Value] = {
+            "seed": str(self._seed), "most": self._most, "seen": self.seen,
+            "limit": None if self._limit is None else str(self._limit),
+        }  # fmt: skip
+        for one in self._kept:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, one.rows.schema) as writer:
+                writer.write_table(one.rows)
+            fields |= {"keys": one.keys, "numbers": one.numbers, "sizes": one.sizes, "rows": sink.getvalue()}
+        return packed("row sample", 1, fields)
+
+    @classmethod
+    def restored(cls, state: pa.Table) -> RowSample:
+        """The sample with this state."""
+        fields = State.of(state, "row sample", 1)
+        sample = cls(int(fields.scalar("seed")), fields.scalar("most"))
+        sample.seen, limit = fields.scalar("seen"), fields.scalar("limit")
+        sample._limit = None if limit is None else np.uint64(int(limit))
+        if "rows" in fields:
+            rows = pa.ipc.open_stream(fields.buffer("rows")).read_all()
+            keys, numbers, sizes = (fields.numbers(name) for name in ("keys", "numbers", "sizes"))
+            sample._kept = [_Keyed(keys, numbers, sizes, rows)]
+        return sample
+
+
+@dataclass(frozen=True, eq=False)
+class _Keyed:
+    """Rows of a sample, in their order.
+
+    Args:
+        keys: shape (k,).
+        numbers: shape (k,), in the dataset.
+        sizes: shape (k,), bytes.
+        rows: k of them.
+    """
+
+    keys: NDArray[np.uint64]
+    numbers: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    rows: pa.Table
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def size(self) -> int:
+        return int(self.sizes.sum())
+
+    def some(self, chosen: NDArray[np.int64]) -> _Keyed:
+        rows = self.rows.take(pa.array(chosen))
+        return _Keyed(self.keys[chosen], self.numbers[chosen], self.sizes[chosen], rows)
+
+
+def _joined(kept: Sequence[_Keyed]) -> _Keyed:
+    keys, numbers, sizes = (
+        np.concatenate([getattr(one, name) for one in kept]) for name in ("keys", "numbers", "sizes")
+    )
+    return _Keyed(keys, numbers, sizes, pa.concat_tables([one.rows for one in kept]))
 
 
 class OneColumn:
-    """A column while its rows go by; a `Watcher`.
+    """A column while its rows go by; a `Summary`.
 
     Args:
         found: What is kept of it; None: no row was seen.
     """
 
+    exact: ClassVar[bool] = False
+    most_bytes: ClassVar[int] = 2 * MOST_CHARACTERS + 64 * 2**20
+
     def __init__(self) -> None:
         self.found: ColumnSummary | None = None
 
-    def update(self, batch: pa.RecordBatch) -> None:
+    def update(self, batch: pa.RecordBatch, first_row: int) -> None:
         """More rows, of this column alone."""
         if self.found is None:
             self.found = ColumnSummary(batch.schema.field(0).name, batch.schema.field(0).type)
         self.found.update(batch.column(0))
+
+    def merge(self, later: OneColumn) -> None:
+        """Take over what another one has seen."""
+        if self.found is None:
+            self.found = later.found
+        elif later.found is not None:
+            self.found.merge(later.found)
+
+    def state(self) -> pa.Table:
+        """One row."""
+        return packed("column", 1, {} if self.found is None else self.found.fields())
+
+    @classmethod
+    def restored(cls, state: pa.Table) -> OneColumn:
+        """The summary with this state."""
+        column, fields = cls(), State.of(state, "column", 1)
+        column.found = ColumnSummary.of_fields(fields) if fields else None
+        return column
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +358,7 @@ def summary_scans(dataset: str, names: Sequence[str], rng: np.random.Generator, 
     """
     seed = int(rng.integers(2**63))
     columns = (Scan(dataset, f"summary of {name}", (name,), OneColumn) for name in names)
-    sample = Scan(dataset, f"sample for {whose}", tuple(names), lambda: RowSample(np.random.default_rng(seed)))
+    sample = Scan(dataset, f"sample for {whose}", tuple(names), partial(RowSample, seed))
     return (*columns, sample)
 
 

@@ -1,0 +1,60 @@
+"""Datasets that several children scan at once in a run, and those that one process scans, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evalspec.evidence.words import plural
+from evalspec.language.header import Header
+from evalspec.language.parts import Check, Dataset
+from evalspec.language.scans import leaf_rows
+from evalspec.planning.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedDataset:
+    """Dataset that checks scan.
+
+    Args:
+        name: Its name.
+        leaves: Parts that it is cut into; None: not known before it is read.
+        leaf_rows: Rows of each but the last.
+        why_one: Why one process scans all of them; empty: several children do.
+    """
+
+    name: str
+    leaves: int | None
+    leaf_rows: int
+    why_one: str
+
+    def line(self, children: int) -> str:
+        """For people, of a run with so many children."""
+        if self.why_one:
+            return f"one process scans {self.name}: {self.why_one}"
+        return f"{children} children scan {self.name}: {self.leaves:,} leaves of {self.leaf_rows:,} rows"
+
+
+def scanned(plan: Plan) -> Sequence[ScannedDataset]:
+    """Datasets of checks that scan, in the order of the plan."""
+    checks = [one for one in plan.checks if type(one.check).scans is not Check.scans]
+    names = dict.fromkeys(name for one in checks for name in one.datasets)
+    return [_scanned(name, plan.spec.datasets[name], plan.spec.headers.get(name)) for name in names]
+
+
+def _scanned(name: str, dataset: Dataset, header: Header | None) -> ScannedDataset:
+    rows = None if header is None else header.rows
+    size = leaf_rows(rows if dataset.by_number else None)
+    leaves = None if rows is None else max(1, -(-rows // size))
+    why = ""
+    if leaves == 1:
+        why = f"{plural(size, 'row')} or fewer are one leaf"
+    elif not dataset.rows_fit:
+        why = "its rows are read as many at a time as memory holds"
+    elif not dataset.by_number:
+        why = f"rows of kind {dataset.kind} can't be read by their numbers"
+    elif dataset.where is not None:
+        why = "which rows its `where` leaves is known only when all before them were read"
+    if why and leaves != 1 and dataset.rows_fit:
+        why = f"{why} (where they take 256 MiB or less, a run keeps them and several children do)"
+    return ScannedDataset(name, leaves, size, why)

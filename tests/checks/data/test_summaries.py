@@ -1,0 +1,286 @@
+"""Laws of what can be merged: any process may see any leaf of a dataset, and the estimates are the same."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import importlib
+import inspect
+import itertools
+import os
+import pickle
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evalspec.checks.data
+from evalspec.checks.data.coverage import tally as tallies
+from evalspec.checks.data.coverage.tally import CountedColumns, Tally
+from evalspec.checks.data.shift import summaries
+from evalspec.checks.data.shift.summaries import OneColumn, RowSample, summary_scans
+from evalspec.errors import InputError
+from evalspec.language.scans import Scan, Summary, Tree, leaf_rows, one_pass
+from evalspec.language.where import parse_where
+from evalspec.running.children.leaf import as_bytes, as_state
+from evalspec.stats.drift import columns as column_stats
+from evalspec.stats.drift import ranks as rank_stats
+from evalspec.stats.drift.columns import Numbers
+
+COLUMNS = ("x", "site", "day", "note", "flag", "list", "tensor")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of summary: how one is made, and all that is estimated by it."""
+
+    make: Callable[[], Summary]
+    columns: tuple[str, ...]
+    shown: Callable[[Any], Any]
+
+
+def shown_numbers(one: Numbers) -> Any:
+    ranks = one.ranks()
+    plain = [one.missing, one.nan, one.infinite, one.n, one.low, one.high, one.mean, one.squares, ranks.n]
+    return plain, ranks.points.tobytes(), ranks.below.tobytes(), ranks.upto.tobytes()
+
+
+def shown_column(one: OneColumn) -> Any:
+    if one.found is None:
+        return None
+    views = [
+        (suffix, shown_numbers(view))
+        if isinstance(view, Numbers)
+        else (suffix, view.categories.counts, view.categories.overflown, shown_numbers(view.lengths()))
+        for suffix, view in one.found.views.items()
+    ]
+    return one.found.name, str(one.found.type), one.found.rows, one.found.null, views
+
+
+def shown_sample(one: RowSample) -> Any:
+    rows, numbers = one.drawn() if one.seen else (pa.table({}), np.zeros(0))
+    return one.seen, repr(rows.to_pylist()), str(rows.schema), numbers.tolist()
+
+
+def shown_tally(one: Tally) -> Any:
+    conditions = [
+        (name, held.inside, held.outside, held.rows, held.empty, [list(kept) for kept in held.kept() or ()])
+        for name, held in one.conditions.items()
+    ]
+    columns = [
+        (name, str(held.type), held.missing, held.over, held.sorted()[0].to_pylist(), held.sorted()[1].tolist(),
+         None if (kept := held.kept()) is None else kept.tolist())
+        for name, held in one.columns.items()
+    ]  # fmt: skip
+    over = any(one.columns[name].over for name in ("site", "note", "flag"))
+    tables = [] if over or not one.rows else [one.table(name).tolist() for name in ("note", "flag")]
+    return one.rows, one.there, conditions, columns, tables
+
+
+def tally() -> Tally:
+    wheres = {"dark": parse_where("x < 0.5 and `site` != 'a'"), "noted": parse_where("note is not None")}
+    return Tally(wheres, CountedColumns(("note", "flag", "day"), "site", ("note", "flag"), keep=True), COLUMNS)
+
+
+KINDS = {
+    **{f"column {name}": Kind(OneColumn, (name,), shown_column) for name in ("x", "day", "note", "list", "tensor")},
+    "sample": Kind(lambda: RowSample(5, 20), COLUMNS, shown_sample),
+    "tally": Kind(tally, COLUMNS, shown_tally),
+}
+
+
+def made(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random(rows) < 0.1, rng.choice([np.inf, np.nan], rows), rng.normal(0, 1, rows))
+    days = [datetime.date(2026, 1, 1) + datetime.timedelta(days=int(i)) for i in rng.integers(0, 20, rows)]
+    pictures = pa.FixedSizeListArray.from_arrays(rng.random(rows * 9), 9)
+    return pa.table(
+        {
+            "x": pa.array(x, mask=rng.random(rows) < 0.2),
+            "site": pa.array(rng.choice(["a", "b", "c"], rows), pa.string(), mask=rng.random(rows) < 0.2),
+            "day": pa.array(days, pa.date32(), mask=rng.random(rows) < 0.2),
+            "note": pa.array([f"note {'é' * int(i % 5)}{i}" for i in rng.integers(0, 70, rows)], pa.string()),
+            "flag": pa.array(rng.random(rows) < 0.3, mask=rng.random(rows) < 0.1),
+            "list": pa.array([list(rng.random(int(k))) for k in rng.integers(0, 4, rows)], pa.list_(pa.float64())),
+            "tensor": pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float64(), [3, 3]), pictures),
+        }
+    )
+
+
+TABLES = st.builds(made, st.integers(1, 160), st.integers(0, 10**6))
+
+
+@pytest.fixture(autouse=True, params=["wide", "narrow"])
+def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Limits as they are, and so narrow that they are met: sketches prune, columns overflow, samples are cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "narrow":
+            patch.setattr(column_stats, "MOST_CATEGORIES", 30)
+            patch.setattr(tallies, "MOST_KNOWN", 40)
+            patch.setattr(summaries, "SAMPLE_BYTES", 2000)
+            patch.setattr(rank_stats, "BUFFER", 16)
+            init = rank_stats.RankSketch.__init__
+            patch.setattr(rank_stats.RankSketch, "__init__", lambda self, most=12: init(self, most))
+        yield
+
+
+def seen(kind: Kind, table: pa.Table, start: int, stop: int, batch: int = 7) -> Summary:
+    """What is kept of some of the rows."""
+    summary = kind.make()
+    part = table.select(kind.columns).slice(start, stop - start)
+    for first in range(0, part.num_rows, batch):
+        (one,) = part.slice(first, batch).combine_chunks().to_batches()
+        summary.update(one, start + first)
+    return summary
+
+
+def by_leaf(kind: Kind, table: pa.Table, size: int, *, travels: bool) -> Summary | None:
+    tree = Tree()
+    for start in range(0, table.num_rows, size):
+        leaf = seen(kind, table, start, min(table.num_rows, start + size))
+        tree.add(type(leaf).restored(as_state(bytes(as_bytes(leaf.state())))) if travels else leaf)
+    return tree.end()
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=6, deadline=None)
+@given(table=TABLES, size=st.integers(1, 20))
+def test_what_travels_is_what_was_kept(name: str, table: pa.Table, size: int) -> None:
+    kind = KINDS[name]
+    whole, told = (by_leaf(kind, table, size, travels=travels) for travels in (False, True))
+    assert kind.shown(told) == kind.shown(whole)
+    # A pass of one process merges in the same tree.
+    scan, rows = Scan("test", "all", kind.columns, kind.make), 7 * size
+    passed = one_pass("test", {"all": scan}, lambda _, columns: iter(table.select(columns).to_batches(7)), rows=rows)
+    assert kind.shown(passed["all"]) == kind.shown(by_leaf(kind, table, rows, travels=True))
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.make().exact])
+@settings(max_examples=8, deadline=None)
+@given(table=TABLES, cuts=st.lists(st.integers(0, 160), max_size=6), right=st.booleans())
+def test_what_is_exact_is_so_under_any_cut_and_in_any_tree(
+    name: str, table: pa.Table, cuts: Sequence[int], right: bool
+) -> None:
+    kind = KINDS[name]
+    ends = sorted({0, table.num_rows, *(cut for cut in cuts if cut < table.num_rows)})
+    parts = [seen(kind, table, start, stop) for start, stop in itertools.pairwise(ends)]
+    while len(parts) > 1:
+        place = len(parts) - 2 if right else 0
+        parts[place].merge(parts.pop(place + 1))
+    assert kind.shown(parts[0]) == kind.shown(seen(kind, table, 0, table.num_rows))
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if not kind.make().exact])
+@settings(max_examples=8, deadline=None)
+@given(table=TABLES, cuts=st.lists(st.integers(0, 160), max_size=6), right=st.booleans())
+def test_what_is_not_exact_is_right_about_its_slack_in_any_tree(
+    name: str, table: pa.Table, cuts: Sequence[int], right: bool
+) -> None:
+    kind = KINDS[name]
+    ends = sorted({0, table.num_rows, *(cut for cut in cuts if cut < table.num_rows)})
+    parts = [cast(OneColumn, seen(kind, table, a, b)) for a, b in itertools.pairwise(ends)]
+    while len(parts) > 1:
+        place = len(parts) - 2 if right else 0
+        parts[place].merge(parts.pop(place + 1))
+    whole = cast(OneColumn, seen(kind, table, 0, table.num_rows))
+    assert parts[0].found is not None and whole.found is not None
+    assert (parts[0].found.rows, parts[0].found.null) == (whole.found.rows, whole.found.null)
+    for suffix, view in whole.found.views.items():
+        other = parts[0].found.views[suffix]
+        mine, theirs = (one if isinstance(one, Numbers) else one.lengths() for one in (view, other))
+        assert (mine.n, mine.absent, mine.low, mine.high) == (theirs.n, theirs.absent, theirs.low, theirs.high)
+        if mine.n:
+            assert theirs.mean == pytest.approx(mine.mean, rel=1e-9, abs=1e-9) and theirs.squares == pytest.approx(
+                mine.squares, rel=1e-9, abs=1e-9
+            )
+            (a, b), (c, d) = (one.ranks().at(mine.ranks().points)[1] for one in (mine, theirs))
+            # Both state bounds of the same counts.
+            assert (np.maximum(a, c) <= np.minimum(b, d)).all()
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=4, deadline=None)
+@given(table=TABLES, first=st.booleans())
+def test_an_empty_leaf_changes_nothing(name: str, table: pa.Table, first: bool) -> None:
+    kind = KINDS[name]
+    one, empty = seen(kind, table, 0, table.num_rows), kind.make()
+    empty = type(empty).restored(as_state(bytes(as_bytes(empty.state()))))
+    if first:
+        empty.merge(one)
+    else:
+        one.merge(empty)
+    assert kind.shown(empty if first else one) == kind.shown(seen(kind, table, 0, table.num_rows))
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=3, deadline=None)
+@given(table=TABLES)
+def test_a_state_is_no_larger_than_it_says(name: str, table: pa.Table) -> None:
+    summary = seen(KINDS[name], table, 0, table.num_rows)
+    assert len(as_bytes(summary.state())) <= summary.most_bytes
+
+
+def test_a_state_of_many_rows_is_bounded() -> None:
+    rows = 3 * 10**5
+    rng = np.random.default_rng(0)
+    table = pa.table({"x": rng.normal(0, 1, rows)})
+    for kind in (Kind(OneColumn, ("x",), shown_column), Kind(lambda: RowSample(1), ("x",), shown_sample)):
+        sizes = [len(as_bytes(seen(kind, table, 0, n, 65_536).state())) for n in (rows // 2, rows)]
+        assert sizes[1] < 1.5 * sizes[0] and sizes[1] < 2**21
+
+
+def test_a_state_of_something_else_is_refused() -> None:
+    with pytest.raises(InputError, match="the state of column 1 came where that of row sample 1 was to come"):
+        RowSample.restored(OneColumn().state())
+    with pytest.raises(InputError, match="the state of nothing came"):
+        OneColumn.restored(pa.table({"x": [1]}))
+
+
+def test_every_summary_is_under_these_laws() -> None:
+    found = set()
+    for module in pkgutil.walk_packages(evalspec.checks.data.__path__, "evalspec.checks.data."):
+        for _, one in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if one.__module__ == module.name and isinstance(one, type) and hasattr(one, "restored"):
+                found.add(one)
+    assert found == {type(kind.make()) for kind in KINDS.values()}
+    assert all(isinstance(kind.make(), Summary) for kind in KINDS.values())
+
+
+def test_scans_of_what_is_merged_can_be_handed_to_a_child() -> None:
+    for scan in summary_scans("test", ["x", "site"], np.random.default_rng(0), "shift"):
+        assert isinstance(pickle.loads(pickle.dumps(scan)).make(), Summary)
+
+
+def test_leaves_hang_on_the_number_of_rows_alone() -> None:
+    assert [leaf_rows(n) for n in (None, 0, 2**30)] == [2**20] * 3
+    assert [leaf_rows(n) for n in (2**30 + 1, 2**31, 2**31 + 1, 10**10)] == [2**21, 2**21, 2**22, 2**24]
+    for rows in (1, 2**20, 5 * 2**33 + 3):
+        assert -(-rows // leaf_rows(rows)) <= 1024
+
+
+PRINTS = """
+from tests.checks.data.test_summaries import KINDS, by_leaf, made
+import hashlib
+from evalspec.running.children.leaf import as_bytes
+for name, kind in KINDS.items():
+    print(name, hashlib.sha256(as_bytes(by_leaf(kind, made(3000, 1), 700, travels=True).state())).hexdigest())
+"""
+
+
+@pytest.mark.proof
+def test_the_same_bytes_whatever_the_processor_and_the_hashes() -> None:
+    """The library of linear algebra is told that it has another processor; numpy's own kernels are left as they are."""
+    said = set()
+    for core, seed in (("Prescott", "1"), ("Haswell", "2")):
+        environment = {**os.environ, "OPENBLAS_CORETYPE": core, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": seed}
+        done = subprocess.run([sys.executable, "-c", PRINTS], env=environment, capture_output=True, check=True)
+        said.add(hashlib.sha256(done.stdout).hexdigest())
+    assert len(said) == 1 and done.stdout

@@ -1,0 +1,342 @@
+"""Leaves of datasets that several children look at: the record of one process to the byte, whoever dies meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evalspec.checks.data.shift import classifier
+from evalspec.checks.data.shift.summaries import OneColumn
+from evalspec.errors import InputError, WorkerError
+from evalspec.language import scans as language_scans
+from evalspec.language.parts import Access
+from evalspec.language.scans import Tree
+from evalspec.loading import load
+from evalspec.planning import plan
+from evalspec.running import equal_rows
+from evalspec.running.children import checking, reader
+from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
+from evalspec.running.children.leaf import as_bytes
+from evalspec.running.children.leaves import Leaves, _Pass
+from evalspec.running.children.process import Child, Limits
+from evalspec.running.children.tables import Tables
+from evalspec.sources.parquet import Parquet
+
+ROWS, LEAF = 5_500, 1_000
+SPEC = """
+evalspec: 1
+name: leaves
+datasets:
+  test: {kind: parquet, path: test, label: y}
+  traffic: {kind: parquet, path: traffic.parquet}
+data:
+  - {check: shift, reference: test, current: traffic, require: [drifted_columns <= 10 %]}
+  - check: integrity
+    dataset: test
+    table_schema: {x: {min: -2, nullable: false}, site: {values: [a, b]}}
+    require: [schema_violations == 0]
+  - check: coverage
+    dataset: test
+    by: [site, day]
+    conditions: [{name: dark, where: x < 0}]
+    population: traffic
+    report_only: true
+"""
+
+
+def rows(n: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    days = [datetime.date(2026, 1, 1) + datetime.timedelta(days=int(i)) for i in rng.integers(0, 9, n)]
+    return pa.table(
+        {
+            "x": pa.array(rng.normal(0, 1, n), mask=rng.random(n) < 0.01),
+            "site": pa.array(rng.choice(["a", "b", "c"], n)).dictionary_encode(),
+            "day": days,
+            "note": [f"note {int(i)} of {seed}" for i in rng.integers(0, 30_000, n)],
+            "listed": [list(rng.random(3)) for _ in range(n)],
+            "y": rng.choice(["yes", "no"], n),
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def short_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language_scans, "LEAF_ROWS", LEAF)
+    monkeypatch.setattr(classifier, "why_not", lambda smaller: "no classifier here")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One side in several files, with row groups that fit neither leaves nor batches."""
+    folder = tmp_path_factory.mktemp("leaves")
+    (folder / "test").mkdir()
+    table = rows(ROWS, 1)
+    for name, start, stop in (("a", 0, 2_321), ("b", 2_321, 2_322), ("c", 2_322, ROWS)):
+        pq.write_table(table.slice(start, stop - start), folder / "test" / f"{name}.parquet", row_group_size=970)
+    pq.write_table(rows(ROWS - 3, 2), folder / "traffic.parquet", row_group_size=3_100)
+    (folder / "evalspec.yaml").write_text(SPEC)
+    return folder
+
+
+def jobs_in(folder: Path, children: int) -> list[CheckJob]:
+    spec = load(folder / "evalspec.yaml")
+    parts = SpecParts(models={}, datasets=dict(spec.datasets), slices={}, access=Access(folder))
+    return [
+        CheckJob(
+            parts=parts, check=one.check, predictions={}, model_facts={}, confidence=0.95, alpha_fail=0.01,
+            seed=seed_of(7, one.check.name), draft=False, evidence=folder / "run" / "evidence", limits=Limits(),
+            threads=1, environment={}, leaf_children=children,
+        )
+        for one in plan(spec).checks
+    ]  # fmt: skip
+
+
+def answer(job: CheckJob) -> Any:
+    job.evidence.mkdir(parents=True, exist_ok=True)
+    return checking.start(job)({"do": "run"}, lambda *_: None)["record"]
+
+
+def alive_below() -> list[psutil.Process]:
+    return [one for one in psutil.Process().children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_children_give_the_record_of_one_process(folder: Path) -> None:
+    alone, several = ([answer(job) for job in jobs_in(folder, children)] for children in (1, 2))
+    assert json.dumps(several) == json.dumps(alone)
+    assert {one["status"] for one in alone} == {"measured"}
+    assert not alive_below()
+
+
+def test_files_cut_otherwise_give_the_same_record(folder: Path, tmp_path: Path) -> None:
+    for name in ("test", "traffic.parquet"):
+        table = pq.read_table(folder / name)
+        pq.write_table(table, tmp_path / f"{Path(name).stem}.parquet", row_group_size=777)
+    (tmp_path / "evalspec.yaml").write_text(SPEC.replace("path: test,", "path: test.parquet,"))
+    assert answer(jobs_in(tmp_path, 1)[0]) == answer(jobs_in(folder, 1)[0])
+
+
+def killed(patch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """Kill the child of the second leaf, so often."""
+    tell, dead = Child.tell, list[int]()
+
+    def telling(self: Child, question: Any) -> None:
+        tell(self, question)
+        if question.get("start") == LEAF and len(dead) < times:
+            time.sleep(0.2)
+            family = psutil.Process(self.pid).children(recursive=True)
+            dead.append(self.pid)
+            for one in (*family, psutil.Process(self.pid))[: 1 if len(dead) % 2 else None]:
+                one.send_signal(signal.SIGKILL)
+
+    patch.setattr(Child, "tell", telling)
+    return dead
+
+
+def test_a_leaf_whose_child_is_killed_is_looked_at_once_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = answer(jobs_in(folder, 1)[0])
+    with pytest.MonkeyPatch.context() as patch:
+        dead = killed(patch, 1)
+        assert answer(jobs_in(folder, 2)[0]) == alone and len(dead) == 1
+        log = (folder / "run" / "logs" / "leaves-shift-lost.log").read_text()
+        assert log.startswith("leaf 2 of test is looked at once more: leaf was killed by SIGKILL")
+    with pytest.MonkeyPatch.context() as patch:
+        dead = killed(patch, 2)
+        with pytest.raises(WorkerError, match=r"leaf 2 of test was lost twice: .* was killed by SIGKILL"):
+            answer(jobs_in(folder, 2)[0])
+        assert len(dead) == 2
+    assert not alive_below()
+
+
+@pytest.mark.proof
+def test_children_that_are_killed_at_any_moment_change_nothing(folder: Path) -> None:
+    """Twenty times; at times the one that is killed is idle, or not there yet."""
+    alone, chance, hits = answer(jobs_in(folder, 1)[0]), random.Random(5), 0
+    log = folder / "run" / "logs" / "leaves-shift-lost.log"
+    for _ in range(20):
+        log.unlink(missing_ok=True)
+
+        def kill() -> None:
+            below = psutil.Process().children(recursive=True)
+            if below:
+                with contextlib.suppress(psutil.Error):
+                    chance.choice(below).send_signal(signal.SIGKILL)
+
+        timer = threading.Timer(chance.uniform(0.2, 3.0), kill)
+        timer.start()
+        try:
+            assert answer(jobs_in(folder, 2)[0]) == alone
+        finally:
+            timer.cancel()
+            timer.join()
+        hits += log.exists()
+    assert hits >= 3 and not alive_below()
+
+
+def test_of_several_errors_the_first_leafs_is_told(folder: Path, tmp_path: Path) -> None:
+    """As one process tells it: a label that is missing in two leaves, and another type of error in a third."""
+    table = rows(ROWS, 3)
+    missing = np.isin(np.arange(ROWS), [2_567, 2_569, 4_000])
+    table = table.set_column(5, "y", pa.array(table["y"].to_pylist(), mask=missing))
+    (tmp_path / "test").mkdir()
+    pq.write_table(table, tmp_path / "test" / "a.parquet", row_group_size=1_000)
+    pq.write_table(table, tmp_path / "traffic.parquet")
+    (tmp_path / "evalspec.yaml").write_text(SPEC)
+    said = set()
+    for children in (1, 2, 3):
+        with pytest.raises(InputError) as told:
+            answer(jobs_in(tmp_path, children)[0])
+        said.add(str(told.value))
+    (one,) = said
+    assert "label column 'y' is missing (null or NaN) in row 2,567" in one
+    assert not alive_below()
+
+
+def test_what_can_not_be_cut_starts_no_child(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(Leaves, "_started", lambda self, place: started.append("child") or pytest.fail("a child"))
+    job = jobs_in(folder, 2)[0]
+    filtered = {name: one.model_copy(update={"where": "x < 9"}) for name, one in job.parts.datasets.items()}
+    answer(replace(job, parts=replace(job.parts, datasets=filtered)))
+    monkeypatch.setattr(language_scans, "LEAF_ROWS", ROWS)
+    answer(job)
+    assert not started
+
+
+def test_any_rows_by_their_numbers(folder: Path) -> None:
+    dataset, access = Parquet(path="test"), Access(folder)
+    whole = pa.Table.from_batches(dataset.batches(access))
+    between = dataset.between(access)
+    assert whole.schema.field("listed").type == pa.list_(pa.float64(), 3)
+    cuts = [(0, 1), (0, ROWS), (2_320, 2_323), (969, 971), (ROWS - 1, ROWS), (2_322, 2_322), (1_000, 5_000)]
+    for start, stop in cuts:
+        found = pa.Table.from_batches(between(start, stop), whole.schema)
+        assert (
+            found.equals(whole.slice(start, stop - start).combine_chunks())
+            or found.to_pylist() == whole.slice(start, stop - start).to_pylist()
+        )
+
+
+def test_kept_rows_are_cut_whatever_the_format(folder: Path, tmp_path: Path) -> None:
+    table = pq.read_table(folder / "traffic.parquet").drop_columns(["listed"])
+    with pa.OSFile(str(tmp_path / "kept"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    parts = jobs_in(folder, 2)[0].parts
+    tables = Tables(replace(parts, kept={"traffic": tmp_path / "kept"}))
+    assert tables.countable("traffic") == table.num_rows
+    assert pa.Table.from_batches(tables.between("traffic", ["x"])(990, 1_010)).equals(
+        table.select(["x"]).slice(990, 20).combine_chunks()
+    )
+    assert Tables(replace(parts, rows=64)).countable("traffic") is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_leaves_may_be_done_in_any_order_and_twice(seed: int) -> None:
+    """What is merged hangs on the number of the leaf alone."""
+    values = np.random.default_rng(1).normal(0, 1, 9_000)
+    states, tree = list[bytes](), Tree()
+    for start in range(0, 9_000, 1_000):
+        leaf, again = OneColumn(), OneColumn()
+        for one in (leaf, again):
+            one.update(pa.RecordBatch.from_arrays([pa.array(values[start : start + 1_000])], ["x"]), start)
+        states.append(bytes(as_bytes(leaf.state())))
+        tree.add(again)
+    order = [*range(9), *random.Random(seed).sample(range(9), 5)]
+    random.Random(seed).shuffle(order)
+    passing = _Pass(deque(), "", [(OneColumn, Tree())])
+    for leaf in order:
+        passing.done[leaf] = [states[leaf]]
+        passing.merge()
+    merged, whole = passing.kinds[0][1].end(), tree.end()
+    assert merged is not None and whole is not None and passing.merged == 9
+    assert bytes(as_bytes(merged.state())) == bytes(as_bytes(whole.state()))
+
+
+def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four portions and a half, in leaves of two; rows that a run kept before are not taken for those of the file."""
+    monkeypatch.setattr(language_scans, "LEAF_ROWS", 2 * 65_536)
+    monkeypatch.setattr(equal_rows, "MOST_ROWS", 100_000)
+    n = 295_000
+    table = pa.table({"id": np.arange(n), "site": pa.array(["a", None, "c"] * (n // 3) + ["b"])})
+    pq.write_table(table, tmp_path / "d.parquet", row_group_size=70_001)
+    parts = SpecParts({}, {"d": Parquet(path="d.parquet", key="id")}, {}, Access(tmp_path))
+    for kept in ({}, {"d": tmp_path / "gone"}):
+        handle = reader.start(replace(parts, kept=kept))
+        question = {"do": "dataset", "name": "d", "leaf_children": 2, "logs": str(tmp_path / "logs"), "time_s": 60.0}
+        told = handle(question, lambda *_: None)
+        assert told == {"record": reader.dataset_record("d", parts).model_dump(mode="json"), "kept": False}
+    monkeypatch.setattr(equal_rows, "MOST_ROWS", n)
+    # Few enough that copies are looked for.
+    assert reader._by_leaves("d", parts, question, lambda *_: None) is None
+    assert not alive_below()
+
+
+def test_no_leaf_is_begun_far_ahead_or_after_an_error() -> None:
+    passing = _Pass(deque(range(9)), "", [])
+    assert [passing.next(4) for _ in range(6)] == [0, 1, 2, 3, None, None]
+    passing.merged = 2
+    passing.errors[5] = InputError("no")
+    assert [passing.next(4) for _ in range(3)] == [4, None, None]
+
+
+def family(pid: int) -> Iterator[psutil.Process]:
+    yield from psutil.Process(pid).children(recursive=True)
+
+
+def wait_for(what: str, pid: int, seconds: float = 60.0) -> list[psutil.Process]:
+    """Processes below one whose role is this, once there are any."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = [one for one in family(pid) if what in " ".join(logs_of(one))]
+        if len(found) >= 2:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"no {what} in {seconds} s")
+
+
+def logs_of(process: psutil.Process) -> Sequence[str]:
+    """Files that a process writes to."""
+    try:
+        return [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (1, 2)]
+    except OSError:
+        return []
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_child(tmp_path: Path, kill: signal.Signals) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("test", "traffic"):
+        table = pa.table({f"x{i}": rng.normal(0, 1, 3_000_000) for i in range(12)})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    (tmp_path / "evalspec.yaml").write_text(
+        SPEC.replace("path: test,", "path: test.parquet,").replace(", label: y", "").partition("  - check: integ")[0]
+    )
+    command = [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--engine", "local:2", "--output", "out"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        children = wait_for("leaves-shift", run.pid)
+        below = [*family(run.pid)]
+        run.send_signal(kill)
+        code = run.wait(60)
+    assert code == (130 if kill == signal.SIGINT else -signal.SIGKILL)
+    gone, left = psutil.wait_procs([*children, *below], 20)
+    assert not left and gone
