@@ -182,7 +182,7 @@ class Leaves:
             else:
                 state.lost.add(leaf)
                 state.waiting.appendleft(leaf)
-                self._note(f"leaf {leaf + 1} of {dataset} is looked at once more: {error}")
+                self._note(f"leaf {leaf + 1} of {dataset} is scanned once more: {error}")
 
     def _note(self, line: str) -> None:
         """Write a line into a log of its own; the record says nothing of it, since it is the same."""
