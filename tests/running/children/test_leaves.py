@@ -157,7 +157,7 @@ def test_a_leaf_whose_child_is_killed_is_looked_at_once_more(folder: Path, monke
         dead = killed(patch, 1)
         assert answer(jobs_in(folder, 2)[0]) == alone and len(dead) == 1
         log = (folder / "run" / "logs" / "leaves-shift-lost.log").read_text()
-        assert log.startswith("leaf 2 of test is looked at once more: leaf was killed by SIGKILL")
+        assert log.startswith("leaf 2 of test is scanned once more: leaf was killed by SIGKILL")
     with pytest.MonkeyPatch.context() as patch:
         dead = killed(patch, 2)
         with pytest.raises(WorkerError, match=r"leaf 2 of test was lost twice: .* was killed by SIGKILL"):
