@@ -190,7 +190,7 @@ def _sent_to_all(sent: SentTexts, nexts: NDArray[np.uint64]) -> Mask:
     known = tokenised(pa.array(texts, pa.large_string())).tokens
     begins = np.arange(len(known.hashes) - RUN + 1)
     whole = known.text_of(begins) == known.text_of(begins + RUN - 1)
-    found: Mask = np.isin(nexts, windows(known.hashes, RUN)[whole])
+    found: Mask = np.isin(nexts, windows(known.hashes, RUN)[whole], kind="sort")
     return found
 
 

@@ -171,7 +171,9 @@ def rows_of(batches: Iterator[pa.RecordBatch], repeats: Repeats | Mixed, wanted:
     offset = 0
     for batch in batches:
         digests, counted = repeats.digest(batch)
-        hits = np.isin(digests, wanted) if counted is None else np.isin(digests, wanted) & counted
+        # numpy 2.0 overflows on wide integers where it chooses for itself.
+        among = np.isin(digests, wanted, kind="sort")
+        hits = among if counted is None else among & counted
         for row in np.flatnonzero(hits)[:MOST_LOOKED_AT]:
             group = groups[int(digests[row])]
             if len(group) < 2:
