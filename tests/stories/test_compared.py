@@ -38,7 +38,7 @@ def tell(folder: Path) -> None:
         patch.chdir(folder)
         for name, side in (("first", 8), ("again", 8), ("other", 28)):
             if name == "other":
-                patch.setattr(environment, "capture", lambda where: _upgraded(now(where)))
+                patch.setattr(environment, "capture", lambda *arguments: _upgraded(now(*arguments)))
             done = pictures(folder, side).run(output=None)
             asked[name] = str((folder / "reports" / "pictures" / "latest").resolve().relative_to(folder))
             assert done.exit_code == 0, done.output

@@ -116,7 +116,15 @@ def answer(job: CheckJob) -> Any:
 
 
 def alive_below() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]
+    """Children of ours; other tests of this process may have left a browser open."""
+    return [one for one in psutil.Process().children(recursive=True) if _is_ours(one)]
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and any("evalspec" in word for word in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_children_give_the_record_of_one_process(folder: Path) -> None:
