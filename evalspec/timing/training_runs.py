@@ -126,7 +126,7 @@ def target_runs(table: pa.Table, target: Target, held: int, training: str, clock
     missing = list(dict.fromkeys(row["run"] for row in rows if row["status"] == "missing"))
     if missing:
         named = and_list(missing[:SHOWN]) + (f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else "")
-        raise NotRunError(f"{training}: there is no log of {named}, and the spec says that so many runs were started")
+        raise NotRunError(f"{training}: there is no log of {named}, but the spec says that so many runs were started")
     own = [row for row in rows if row["metric"] == target.metric]
     largest = max(
         (row["value"] for row in own if row["value"] is not None and math.isfinite(row["value"])), default=None
@@ -203,13 +203,13 @@ def open_questions(runs: Sequence[TargetRun], training: str, held: int, clock: C
         lines.append(f"{gap}: a run that was left out would have counted as not reached")
     elif runs[0].started is None:
         lines.append(
-            f"how many runs of {training} were started no log shows: say it with `seeds:`, so that a run which was "
-            "left out is missed"
+            f"no log shows how many runs of {training} were started: set `seeds:`, so that a run that was left out is "
+            "noticed"
         )
     if clock == "process" and any(run.before_s is None for run in runs):
         count = sum(run.before_s is None for run in runs)
         lines.append(
-            f"when the process began {count} of {plural(len(runs), 'log')} of {training} do not say: imports, "
+            f"{count} of {plural(len(runs), 'log')} of {training} do not say when the process began: imports, "
             "compilation and loading before the first line are not in these times"
         )
     if clock == "run_start":
@@ -224,7 +224,7 @@ def open_questions(runs: Sequence[TargetRun], training: str, held: int, clock: C
         lines.append(
             f"{len(fell)} of {plural(len(runs), 'run')} of {training} are below the target again after they reached it "
             f"({worst.name} in {worst.below} of {len(worst.values) - (worst.reached or 0) - 1} evaluations): "
-            "`held: 3` asks for three in a row"
+            "`held: 3` requires three in a row"
         )
     cut = [run.name for run in runs if run.open]
     if cut:

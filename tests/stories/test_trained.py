@@ -159,7 +159,7 @@ def test_red_for_its_reason(folder: Path, requirement: str, status: str) -> None
     "words",
     [
         "foreign/3.jsonl is missing among the logs, and 1 more",
-        "there is no log of run 9 and run 10, and the spec says that so many runs were started",
+        "there is no log of run 9 and run 10, but the spec says that so many runs were started",
         "1 of 10 runs did not reach the target: aborted/result_9.txt (aborted, last value 0.80259)",
         "MLPerf score",
         "min of each run&#39;s time (median) lie before the clock of its log, and are counted",
