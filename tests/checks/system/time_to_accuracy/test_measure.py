@@ -171,7 +171,7 @@ def test_a_loss_is_reached_from_above_and_is_no_accuracy(tmp_path: Path) -> None
 
 def test_missing_runs_are_not_run(tmp_path: Path) -> None:
     training = JsonlTraining.model_validate({"kind": "jsonl", "path": "x", "seeds": 10})
-    with pytest.raises(NotRunError, match="there is no log of run 9 and run 10, and the spec says"):
+    with pytest.raises(NotRunError, match="there is no log of run 9 and run 10, but the spec says"):
         measured(tmp_path, llama(TYCHE[:8]), training=training)
     whole, _ = measured(tmp_path, llama(), training=training)
     assert not any("were started" in one for one in whole.weakens)
