@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,6 +17,11 @@ if TYPE_CHECKING:
 
 Quantity = Literal["time", "samples", "cost", "energy"]
 """Something that a run takes up to its target."""
+EVALUATION_COLUMNS = (
+    "run", "seed", "workers", "step", "samples", "time_s", "before_s", "end_s", "energy_j", "status", "metric", "value",
+    "limit_s", "usd_h", "started",
+)  # fmt: skip
+"""Columns of a training that runs are held against a target by."""
 PATTERN = rf"(?P<metric>\S+) (?P<op>>=|<=|>|<) (?P<number>{NUMBER})(?P<percent> %)?"
 _TARGET = re.compile(PATTERN, re.ASCII)
 _TRAINED = re.compile(r"(?:^|[^a-z])train(?:ing)?(?:[^a-z]|$)", re.IGNORECASE)
@@ -88,7 +92,7 @@ def check_training(target: Target, training: str, table: pa.Table) -> None:
         table: Its rows, of which ``metric`` and ``value`` are read.
 
     Raises:
-        InputError: As `check_measure`.
+        InputError: The measure is not there, is one of training rows, or is logged in percent.
     """
     measures, values = table.column("metric").to_pylist(), table.column("value").to_pylist()
     own = [
@@ -96,22 +100,8 @@ def check_training(target: Target, training: str, table: pa.Table) -> None:
         for metric, value in zip(measures, values, strict=True)
         if metric == target.metric and value is not None and math.isfinite(value)
     ]
-    check_measure(target, training, [one for one in measures if one is not None], max(own, default=None))
-
-
-def check_measure(target: Target, training: str, measures: Iterable[str], largest: float | None) -> None:
-    """Refuse a target whose measure the logs do not have, or have on another scale.
-
-    Args:
-        target: The target.
-        training: Name of the training.
-        measures: Measures of its logs.
-        largest: Largest value of the measure in them; None: there is none.
-
-    Raises:
-        InputError: The measure is not there, is one of training rows, or is logged in percent.
-    """
-    names = sorted(set(measures))
+    largest = max(own, default=None)
+    names = sorted(set(measures) - {None})
     if _TRAINED.search(target.metric):
         message = f"{target.metric} is measured on the rows that are trained on, so that reaching it shows nothing"
         held_out = [name for name in names if not _TRAINED.search(name)]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from evalspec.errors import InputError, NotRunError
+from evalspec.errors import NotRunError
 from evalspec.evidence.words import and_list, plural
-from evalspec.timing.targets import Quantity, Target, check_measure
+from evalspec.timing.targets import Quantity, Target, check_training
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-COLUMNS = (
-    "run", "seed", "workers", "step", "samples", "time_s", "before_s", "end_s", "energy_j", "status", "metric", "value",
-    "limit_s", "usd_h", "started",
-)  # fmt: skip
 Clock = Literal["process", "run_start"]
 SHOWN = 5
 """So many runs are named in a sentence."""
@@ -127,15 +123,12 @@ def target_runs(table: pa.Table, target: Target, held: int, training: str, clock
     if missing:
         named = and_list(missing[:SHOWN]) + (f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else "")
         raise NotRunError(f"{training}: there is no log of {named}, but the spec says that so many runs were started")
-    own = [row for row in rows if row["metric"] == target.metric]
-    largest = max(
-        (row["value"] for row in own if row["value"] is not None and math.isfinite(row["value"])), default=None
-    )
-    check_measure(target, training, (row["metric"] for row in rows if row["metric"] is not None), largest)
+    check_training(target, training, table)
     by_run: dict[str, list[dict[str, Any]]] = {row["run"]: [] for row in rows}
     first = {row["run"]: row for row in reversed(rows)}
-    for row in own:
-        by_run[row["run"]].append(row)
+    for row in rows:
+        if row["metric"] == target.metric:
+            by_run[row["run"]].append(row)
     return [_run(first[name], many, target, held, clock) for name, many in by_run.items()]
 
 
@@ -285,13 +278,3 @@ def write_evaluations(runs: Sequence[TargetRun], folder: Path, check: str) -> st
     name = f"{check}-evaluations.parquet"
     pq.write_table(table, folder / name)
     return name
-
-
-def refuse_empty(runs: Sequence[TargetRun], training: str) -> None:
-    """Refuse a training without runs.
-
-    Raises:
-        InputError: There are none.
-    """
-    if not runs:
-        raise InputError(f"the training {training!r} has no runs")

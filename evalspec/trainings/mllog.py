@@ -28,7 +28,8 @@ class MllogTraining(TrainingLog):
 
     def runs(self, file: LogFile) -> Iterator[TrainingRun]:
         """The run of one file."""
-        events = [_event(file, number, line) for number, line in enumerate(file.text().splitlines(), 1)]
+        lines = file.text().splitlines()
+        events = [_event(file, number, line, last=number == len(lines)) for number, line in enumerate(lines, 1)]
         found = _RunLog(file)
         for one in events:
             if one is not None:
@@ -47,7 +48,7 @@ class _Event:
     metadata: Mapping[str, Any]
 
 
-def _event(file: LogFile, number: int, line: str) -> _Event | None:
+def _event(file: LogFile, number: int, line: str, *, last: bool) -> _Event | None:
     """The event of a line; None of others, and of one that is cut in the middle at the end of the file."""
     _, token, text = line.partition(TOKEN)
     if not token:
@@ -58,7 +59,7 @@ def _event(file: LogFile, number: int, line: str) -> _Event | None:
         return _Event(number, float(read["time_ms"]) / 1e3, str(read["key"]), read.get("value"), metadata)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # A crash may leave the last line unfinished: the run then has no end, which is told where it counts.
-        if number == len(file.text().splitlines()):
+        if last:
             return None
     raise InputError(
         f"line {number} of {file.name} is not an MLLOG event: it has no `time_ms` and `key` as JSON",

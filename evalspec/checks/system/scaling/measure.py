@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system.scaling import show
-from evalspec.checks.system.scaling.spec import COLUMNS, SAMPLES, THROUGHPUT, TOTAL
+from evalspec.checks.system.scaling.spec import SAMPLES, THROUGHPUT, TOTAL
 from evalspec.evidence.estimate import Parts
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.training.scaling import LogRatio, log_ratio
-from evalspec.timing.training_runs import TargetRun, open_questions, refuse_empty, target_runs, write_evaluations
+from evalspec.timing.targets import EVALUATION_COLUMNS
+from evalspec.timing.training_runs import TargetRun, open_questions, target_runs, write_evaluations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,8 +65,9 @@ def measure(check: WorkerScaling, inputs: Inputs) -> CheckResult:
         InputError: The measure of the target is not logged.
         NotRunError: Runs were announced that have no log.
     """
-    every = target_runs(inputs.table(check.training, COLUMNS), check.goal, check.held, check.training, check.clock)
-    refuse_empty(every, check.training)
+    every = target_runs(
+        inputs.table(check.training, EVALUATION_COLUMNS), check.goal, check.held, check.training, check.clock
+    )
     runs = [run for run in every if run.workers in check.workers]
     groups = [_group(number, runs, weak=check.mode == "weak") for number in check.workers]
     estimates: dict[str, dict[str, LogRatio]] = {TOTAL: {}, THROUGHPUT: {}, SAMPLES: {}}

@@ -13,7 +13,7 @@ from evalspec.evidence.words import and_list
 from evalspec.language.declarations import Circumstance, Listing
 from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
 from evalspec.language.units import custom_error
-from evalspec.timing.targets import Target, TargetSentence, check_training, read_target
+from evalspec.timing.targets import EVALUATION_COLUMNS, Target, TargetSentence, check_training, read_target
 from evalspec.timing.training_defects import worker_defects
 
 if TYPE_CHECKING:
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from evalspec.language.defects import Defect
 
 TOTAL, THROUGHPUT, SAMPLES = "scaling_efficiency", "throughput_efficiency", "sample_efficiency"
-COLUMNS = (
-    "run", "seed", "workers", "step", "samples", "time_s", "before_s", "end_s", "energy_j", "status", "metric", "value",
-    "limit_s", "usd_h", "started",
-)  # fmt: skip
 _WELCH = "Welch's t on logarithms of runs"
 
 
@@ -125,7 +121,7 @@ class WorkerScaling(Check):
 
     def needs(self) -> tuple[Need, ...]:
         """The rows of the training."""
-        return (NeedRows(self.training, COLUMNS),)
+        return (NeedRows(self.training, EVALUATION_COLUMNS),)
 
     def inspects(self) -> tuple[NeedRows, ...]:
         """Runs and measures of the training."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system.time_to_accuracy import show
-from evalspec.checks.system.time_to_accuracy.spec import COLUMNS, FINAL, FINAL_SHARE, QUANTITIES, RATE, REACHED
+from evalspec.checks.system.time_to_accuracy.spec import FINAL, FINAL_SHARE, QUANTITIES, RATE, REACHED
 from evalspec.evidence.estimate import Comparison, Estimate
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import UNITS, format_number
@@ -19,11 +19,10 @@ from evalspec.language.parts import CheckResult
 from evalspec.stats.shares.proportion import Proportion
 from evalspec.stats.training.log_rank import RecipeComparison, RunRatio, run_ratio
 from evalspec.stats.training.reached import HigherQuantile, RunQuantile, run_quantile
-from evalspec.timing.targets import Quantity
+from evalspec.timing.targets import EVALUATION_COLUMNS, Quantity
 from evalspec.timing.training_runs import (
     TargetRun,
     open_questions,
-    refuse_empty,
     target_runs,
     without,
     write_evaluations,
@@ -82,9 +81,7 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
 
 
 def _runs(check: TimeToAccuracy, inputs: Inputs, training: str) -> list[TargetRun]:
-    runs = target_runs(inputs.table(training, COLUMNS), check.goal, check.held, training, check.clock)
-    refuse_empty(runs, training)
-    return runs
+    return target_runs(inputs.table(training, EVALUATION_COLUMNS), check.goal, check.held, training, check.clock)
 
 
 def _one(values: Iterable[int | None]) -> int | str | None:

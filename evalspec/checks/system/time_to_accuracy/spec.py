@@ -11,7 +11,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
 from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
-from evalspec.timing.targets import Quantity, Target, TargetSentence, check_training, read_target
+from evalspec.timing.targets import EVALUATION_COLUMNS, Quantity, Target, TargetSentence, check_training, read_target
 from evalspec.timing.training_defects import training_defects
 
 if TYPE_CHECKING:
@@ -38,10 +38,6 @@ LEAST_CONFIDENCE = 0.8
 MOST_MIN = 5_256_000.0
 """Ten years: no training takes that long."""
 _BINOMIAL = "exact binomial over runs: order statistics"
-COLUMNS = (
-    "run", "seed", "workers", "step", "samples", "time_s", "before_s", "end_s", "energy_j", "status", "metric", "value",
-    "limit_s", "usd_h", "started",
-)  # fmt: skip
 
 
 class TimeToAccuracy(Check):
@@ -133,7 +129,7 @@ class TimeToAccuracy(Check):
 
     def needs(self) -> tuple[Need, ...]:
         """The rows of the training, and of those that it is held against."""
-        return tuple(NeedRows(name, COLUMNS) for name in dict.fromkeys((self.training, *self.sides_named)))
+        return tuple(NeedRows(name, EVALUATION_COLUMNS) for name in dict.fromkeys((self.training, *self.sides_named)))
 
     def check_names(self, names: SpecNames) -> str | None:
         """Fault of a comparison that can't be made, or of a target on another scale."""
