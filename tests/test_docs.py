@@ -307,3 +307,13 @@ def test_public_methods_are_documented_here_or_where_they_are_first_declared() -
         if not any(documented(holder, one.name) for holder in (node, *bases(node)))
     ]
     assert not bare
+
+
+def test_the_sample_report_is_what_its_record_gives() -> None:
+    """`evalspec report reports/sample` makes it again, and `python docs/pictures.py` the pictures of it."""
+    from evalspec.records.outputs import pages
+    from evalspec.running.folders import read_record
+
+    sample = ROOT / "reports" / "sample"
+    for name, text in pages(read_record(sample)).items():
+        assert (sample / name).read_text(encoding="utf-8") == text, name
