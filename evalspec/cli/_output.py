@@ -346,7 +346,8 @@ class Progress:
         from evalspec.records.outputs import check_line
         from evalspec.report.words import label
 
-        left = f", about {duration(end.left_s)} left" if end.left_s >= 1 else ""
+        far, whole = duration(end.far_left_s), duration(end.left_s)
+        left = f", about {whole if far == whole else f'{far} to {whole}'} left" if end.left_s >= 1 else ""
         self._place = f" [{end.place}/{end.of}{left}]"
         status, said = check_line(end)
         word = label(status or "ran")

@@ -61,6 +61,11 @@ class SpecPolicy(Policy):
         description="What to do about defects that screens find although no requirement covers them: report them "
         "under the verdict, decide NOT READY, or skip the screens.",
     )
+    stop: Literal["early", "full"] = Field(
+        "early",
+        description="`early` ends a timed check as soon as every requirement of it is far from its threshold; `full` "
+        "measures all that is planned.",
+    )
 
 
 NOT_BLANK = r"\S"

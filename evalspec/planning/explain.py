@@ -19,7 +19,7 @@ from evalspec.language.parts import Check
 from evalspec.language.requirement import Requirement
 from evalspec.loading.summary import doubts, profile_json, profile_lines
 from evalspec.planning.permissions import Permission
-from evalspec.planning.plan import Plan
+from evalspec.planning.plan import Plan, PlannedCheck
 from evalspec.scoring.repeats import recorded
 from evalspec.stats.error_design import recorded_error, recorded_increase, recorded_largest
 from evalspec.stats.power import (
@@ -364,7 +364,7 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         lacks: What a run would be refused for.
     """
     found = detects(plan, before)
-    lines = [f"{plan.spec.name}: {len(plan.checks)} checks, about {duration(_seconds(plan, before))}"]
+    lines = [f"{plan.spec.name}: {len(plan.checks)} checks, about {_time(plan, before)}"]
     if before is None:
         lines.append("there is no earlier run of this spec: times are guesses, and chances are unknown")
     else:
@@ -461,10 +461,32 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def _seconds(plan: Plan, before: Record | None) -> float:
-    done = () if before is None else before.checks
-    measured = {check.id: check.duration_s for check in done if check.status == "measured"}
-    return sum(measured.get(one.check.name, one.seconds) for one in plan.checks)
+def _time(plan: Plan, before: Record | None) -> str:
+    """Time of a run in words: to the end, and with all requirements far from their thresholds."""
+    whole, far = duration(_seconds(plan, before)), duration(_seconds(plan, before, far=True))
+    return whole if whole == far else f"{far} if all is far from its threshold, {whole} if all is at it"
+
+
+def _seconds(plan: Plan, before: Record | None, *, far: bool = False) -> float:
+    """Duration of all checks; those of an earlier run by what they took then.
+
+    Args:
+        plan: The plan.
+        before: The earlier run.
+        far: They end at the first look; False: they go on to the end.
+    """
+    measured = {} if before is None else {one.id: one for one in before.checks if one.status == "measured"}
+    return sum(_duration(one, measured.get(one.check.name), far=far) for one in plan.checks)
+
+
+def _duration(planned: PlannedCheck, before: CheckRecord | None, *, far: bool) -> float:
+    wanted = planned.far_seconds if far else planned.seconds
+    if before is None:
+        return wanted
+    look, looks = before.conditions.get("look"), before.conditions.get("looks")
+    ended_early = isinstance(look, int) and isinstance(looks, int) and look < looks
+    then = planned.far_seconds if ended_early else planned.seconds
+    return before.duration_s * wanted / then
 
 
 def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ()) -> dict[str, Any]:
@@ -473,6 +495,7 @@ def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
     return {
         "spec": plan.spec.name,
         "seconds": _seconds(plan, before),
+        "far_seconds": _seconds(plan, before, far=True),
         "predictions": [{"dataset": dataset, "model": model} for dataset, model in plan.predictions],
         "checks": [
             {

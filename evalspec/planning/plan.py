@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evalspec.errors import Problem, SpecError, did_you_mean
-from evalspec.language.parts import Check, Known, NeedLikelihoods, NeedPredictions, NeedRows
+from evalspec.language.parts import Check, Known, NeedLikelihoods, NeedPredictions, NeedRows, NeedTiming
 from evalspec.language.requirement import Requirement, Same
 from evalspec.loading import Spec
 
@@ -31,6 +31,7 @@ class PlannedCheck:
         asked: Models that it asks about rows of its own making.
         queries: Timed queries, all processes; warm-up is not counted.
         seconds: A guess at its duration.
+        far_seconds: The same where all that it requires is far from its threshold, so that it ends at the first look.
         more: What else may be asked for, in words; empty: nothing.
     """
 
@@ -42,6 +43,7 @@ class PlannedCheck:
     asked: tuple[str, ...]
     queries: int
     seconds: float
+    far_seconds: float
     more: str = ""
 
 
@@ -81,6 +83,11 @@ class Plan:
     def seconds(self) -> float:
         """A guess at the whole duration."""
         return sum(one.seconds for one in self.checks)
+
+    @property
+    def far_seconds(self) -> float:
+        """The same where all requirements are far from their thresholds."""
+        return sum(one.far_seconds for one in self.checks)
 
 
 def plan(spec: Spec, *, only: Iterable[str] = ()) -> Plan:
@@ -133,7 +140,9 @@ def _planned(check: Check, spec: Spec) -> PlannedCheck:
     needs = check.needs()
     answers = [need for need in needs if isinstance(need, NeedPredictions)]
     predictions = tuple((need.dataset, need.model) for need in answers)
-    timings = check.timings(Known(served, spec.seen.get(check.name)))
+    known = Known(served, spec.seen.get(check.name))
+    timings = check.timings(known)
+    looks = check.looks(known) if spec.policy.stop == "early" and check.requirements and not check.report_only else ()
     seconds = START_S + sum(need.seconds for need in timings)
     for need in answers:
         seconds += START_S + (1 + need.copies) * (rows.get(need.dataset) or 0) / PREDICT_ROWS_PER_S
@@ -151,8 +160,14 @@ def _planned(check: Check, spec: Spec) -> PlannedCheck:
         asked=tuple(dict.fromkeys(need.model for need in answers if need.copies)),
         queries=sum(need.queries for need in timings),
         seconds=seconds,
+        far_seconds=seconds - _saved(timings, looks[0].timings(known) if looks else timings),
         more=" and ".join(need.more for need in timings if need.more),
     )
+
+
+def _saved(whole: Sequence[NeedTiming], look: Sequence[NeedTiming]) -> float:
+    """Seconds of timing that are left out by a check that ends at a look."""
+    return max(0.0, sum(need.seconds for need in whole) - sum(need.seconds for need in look))
 
 
 def _family(spec: Spec, which: Callable[[Check], tuple[Requirement, ...]]) -> tuple[tuple[str, ...], dict[str, str]]:

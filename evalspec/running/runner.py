@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import time
@@ -163,6 +164,7 @@ class _Run:
             self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
             self._ask_servers()
             self._go_on(where)
+            self._load_ahead()
             for place, planned in enumerate(self.plan.checks, 1):
                 self._check(planned)
                 if isinstance(self.observer, WatchesChecks):
@@ -211,6 +213,13 @@ class _Run:
                 discard(self.journal, keep=self.options.output is not None)
             raise
         self.observer.step(f"measured again: {', '.join(self.again.checks)}; all else is kept")
+
+    def _load_ahead(self) -> None:
+        """Have models loaded that answer soon, while the checks before are measured; not where answers are kept."""
+        if self.again is not None or self.options.resume:
+            return
+        untimed = itertools.takewhile(lambda one: one.check.dimension != "system", self.plan.checks)
+        self.subjects.load_ahead(model for one in untimed for _, model in one.predictions)
 
     def _ask_servers(self) -> None:
         """Start what the plan needs; a server that does not come up is the error of the checks that need it."""
@@ -370,6 +379,7 @@ class _Run:
             repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
             today=self.started.date(),
             leaf_children=self.options.leaf_children,
+            stop_early=self.spec.policy.stop == "early" and not self.options.draft,
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
         answer = self._answer(job, limit_s)
@@ -385,6 +395,7 @@ class _Run:
         if self.options.draft or job.check.dimension != "system":
             return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=self._ahead(job.check))
         self.shared.close()
+        self.subjects.release()
         with self.children.start("evalspec.running.children.checking", job, f"check-{job.check.name}") as child:
             return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
 

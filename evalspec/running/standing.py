@@ -66,7 +66,8 @@ def check_end(check: CheckRecord, plan: Plan, place: int, draft: bool = False) -
     asked = [test for test in check.tests if test.severity == "require"]
     met = check.status == "measured" and all(_holds(test, plan.alpha) for test in asked)
     left_s = 0.0 if draft else sum(one.seconds for one in plan.checks[place:])
-    return CheckEnd(check, place, len(plan.checks), left_s, violated(check, plan), met, draft)
+    far_left_s = 0.0 if draft else sum(one.far_seconds for one in plan.checks[place:])
+    return CheckEnd(check, place, len(plan.checks), left_s, far_left_s, violated(check, plan), met, draft)
 
 
 def _holds(test: Test, alpha: float) -> bool:

@@ -30,6 +30,7 @@ from evalspec.language.parts import Access
 from evalspec.logs import scrub
 from evalspec.pipeline.artifact import path_shown
 from evalspec.redaction import Redaction
+from evalspec.running.children.ahead import may_start_together
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
 from evalspec.running.children.kept_rows import unnamed_file
 from evalspec.running.children.process import Child, Limits
@@ -58,6 +59,7 @@ class CheckEnd:
         place: Its place among the checks of the run, from 1 on.
         of: Checks of the run.
         left_s: Seconds that the plan gives to those still to come; 0: not known, as in a draft.
+        far_left_s: The same where all that they require is far from its threshold.
         violated: A blocking requirement is violated, whatever comes.
         met: Each blocking requirement holds by itself; data that fail later may still keep it from counting.
         draft: A few rows and queries were measured, which decide nothing.
@@ -67,6 +69,7 @@ class CheckEnd:
     place: int
     of: int
     left_s: float
+    far_left_s: float
     violated: bool
     met: bool
     draft: bool = False
@@ -166,6 +169,10 @@ class Subjects:
         """Files of rows as they were read, by dataset."""
         self._keeps = keeps
         self._open = contextlib.ExitStack()
+        self._workers: dict[str, tuple[contextlib.ExitStack, Child]] = {}
+        """Workers that hold a model for the next dataset, by model."""
+        self._loading: set[str] = set()
+        """Models whose workers have not yet said that they are loaded."""
         self.parts = replace(parts, kept=self.kept)
         self._children = children
         self._journal = journal
@@ -240,8 +247,35 @@ class Subjects:
         logs, time_s = str(children.folder / "logs"), children.limits.time_s
         return {"leaf_children": children.leaf_children, "logs": logs, "time_s": time_s}
 
+    def load_ahead(self, models: Iterable[str]) -> None:
+        """Start workers that load small models while something else is measured; `predict` waits for them."""
+        for model in dict.fromkeys(models):
+            if model in self.models and model not in self._workers and self._is_kept(model):
+                self._worker(model)
+
+    def release(self) -> None:
+        """Let the workers go that hold models for the next dataset: nothing is left beside what is timed."""
+        for held, _ in self._workers.values():
+            held.close()
+        self._workers.clear()
+
+    def _is_kept(self, model: str) -> bool:
+        """True where a worker may hold a model without being asked."""
+        return may_start_together(self.parts.models[model], self.models[model].size_bytes)
+
+    def _worker(self, model: str) -> Child:
+        """A worker that holds a model, or is about to; what it was told first is to load it."""
+        if model not in self._workers or not self._workers[model][1].alive:
+            job, held = WorkerJob(self.parts, model, self._children.threads), contextlib.ExitStack()
+            child = held.enter_context(self._children.start("evalspec.running.children.worker", job, f"worker-{model}"))
+            self._workers[model] = held, child
+            child.tell({"do": "load"})
+            self._loading.add(model)
+        return self._workers[model][1]
+
     def close(self) -> None:
-        """Let go of the rows that were kept."""
+        """Let go of the rows and workers that were kept."""
+        self.release()
         self.kept.clear()
         self._open.close()
 
@@ -321,11 +355,18 @@ class Subjects:
 
     def _asked(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
         self._observer.step(f"{model} on {dataset}")
-        job = WorkerJob(self.parts, model, self._children.threads)
-        with self._children.start("evalspec.running.children.worker", job, f"worker-{model}-{dataset}") as child:
-            child.ask({"do": "load"}, progress=self._observer.progress)
-            question = {"do": "predict", "dataset": dataset, "out": str(file), "again": self.parts.rows is None}
+        question = {"do": "predict", "dataset": dataset, "out": str(file), "again": self.parts.rows is None}
+        kept = False
+        try:
+            child = self._worker(model)
+            if model in self._loading:
+                self._loading.discard(model)
+                child.answer(progress=self._observer.progress)
             answer = child.ask(question, progress=self._observer.progress)
+            kept = model in self.models and self._is_kept(model)
+        finally:
+            if not kept:
+                self._workers.pop(model)[0].close()
         told = {name: answer[name] for name in ("observed", "rows", "read")}
         return {**told, "digest": sha256_of(file)}
 

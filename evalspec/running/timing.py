@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +15,7 @@ from evalspec.errors import WorkerError
 from evalspec.evidence.frozen import Cell, Cells
 from evalspec.language.inputs import Probe, Samples, Schedule, Variant
 from evalspec.language.timings import Telemetry
+from evalspec.running.children.ahead import StartedAhead, may_start_together
 from evalspec.running.children.jobs import CheckJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.process import Child
@@ -38,8 +40,37 @@ LEAD_S = 3.0
 ARRAYS = ("arrivals_ns", "items", "sizes")
 
 
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Stage of a measurement that goes on in several.
+
+    Args:
+        first: Processes that were measured before, of those that the schedule has.
+        look: Number of the look that is measured for; None: the measurement has none.
+    """
+
+    first: int = 0
+    look: int | None = None
+
+    @property
+    def facts(self) -> dict[str, Cell]:
+        """As facts of a process."""
+        return {} if self.look is None else {LOOK: self.look}
+
+
+WHOLE = Stage()
+"""All of a measurement at once."""
+LOOK = "look"
+"""Fact of a process: the number of the look that it was measured for."""
+
+
 class Timing(Protocol):
     """Source of samples for schedules, findings of probes, and answers to rows that a check made."""
+
+    @property
+    def last_look(self) -> int | None:
+        """Number of the last look that was measured for, of a measurement that is over; None: it had no looks."""
+        ...
 
     @property
     def samples(self) -> tuple[Samples, ...]:
@@ -51,19 +82,21 @@ class Timing(Protocol):
         """All that probes found, in order."""
         ...
 
-    def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
+    def measure(
+        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: Stage = WHOLE
+    ) -> list[Samples]:
         """Samples of fresh processes."""
         ...
 
     def measure_paired(
-        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress
+        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress, stage: Stage = WHOLE
     ) -> tuple[list[Samples], list[Samples]]:
         """Samples of pairs of fresh processes."""
         ...
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
-        progress: Progress,
+        progress: Progress, stage: Stage = WHOLE,
     ) -> list[Probe]:  # fmt: skip
         """Findings of fresh processes."""
         ...
@@ -152,6 +185,12 @@ class Workers:
         self._found: list[Probe] = []
         self.observed: dict[str, dict[str, Cell]] = {}
         self.answering = Answering(job)
+        self._ahead: dict[str, StartedAhead] = {}
+
+    @property
+    def last_look(self) -> None:
+        """Nobody knows yet."""
+        return
 
     @property
     def samples(self) -> tuple[Samples, ...]:
@@ -163,24 +202,27 @@ class Workers:
         """All findings, in order."""
         return tuple(self._found)
 
-    def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
+    def measure(
+        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: Stage = WHOLE
+    ) -> list[Samples]:
         """Samples of one fresh process after the other; nothing else of ours runs meanwhile."""
         made: list[Samples] = []
         try:
-            for process in range(schedule.processes):
+            for process in range(stage.first, schedule.processes):
                 progress(
                     process, schedule.processes, f"{_named(model, schedule)} {process + 1} of {schedule.processes}"
                 )
                 if schedule.kind == "open_loop" and schedule.clients > 1:
-                    made.append(self._clients(schedule, dataset, model, process))
+                    one = self._clients(schedule, dataset, model, process)
                 else:
-                    made.append(self._alone(schedule, dataset, model, process))
+                    one = self._alone(schedule, dataset, model, process)
+                made.append(_at(stage, one))
         finally:
             self._made += made
         return made
 
     def measure_paired(
-        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress
+        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress, stage: Stage = WHOLE
     ) -> tuple[list[Samples], list[Samples]]:
         """Both models up, blocks A B B A; the idle side waits on its socket, which costs nothing.
 
@@ -189,7 +231,7 @@ class Workers:
         candidate_made: list[Samples] = []
         baseline_made: list[Samples] = []
         try:
-            for pair in range(schedule.processes):
+            for pair in range(stage.first, schedule.processes):
                 progress(pair, schedule.processes, f"{model} and {baseline}, pair {pair + 1} of {schedule.processes}")
                 with self._worker(model, pair) as one, self._worker(baseline, pair) as other:
                     ours = self._prepared(one, schedule, dataset, model, pair)
@@ -198,15 +240,15 @@ class Workers:
                     theirs.beside += (one.pid,)
                     with self._kept(ours, model, pair), self._kept(theirs, baseline, pair), _read(ours), _read(theirs):
                         self._blocks(ours, theirs, PATTERNS[pair % 2])
-                    candidate_made.append(self._finish(ours, model, pair))
-                    baseline_made.append(self._finish(theirs, baseline, pair))
+                    candidate_made.append(_at(stage, self._finish(ours, model, pair)))
+                    baseline_made.append(_at(stage, self._finish(theirs, baseline, pair)))
         finally:
             self._made += [*candidate_made, *baseline_made]
         return candidate_made, baseline_made
 
     def _alone(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
         """Measure in one fresh process."""
-        with self._worker(model, process) as worker:
+        with self._fresh(model).take(schedule.processes - process) as worker:
             timed = self._prepared(worker, schedule, dataset, model, process)
             with self._kept(timed, model, process), _background(schedule, timed), _read(timed):
                 timed.block(0, schedule.queries)
@@ -226,13 +268,13 @@ class Workers:
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
-        progress: Progress,
+        progress: Progress, stage: Stage = WHOLE,
     ) -> list[Probe]:  # fmt: skip
         """Findings of fresh processes, one after the other."""
         from evalspec.running.as_json import found_from_json
 
         made = []
-        for process in range(processes):
+        for process in range(stage.first, processes):
             progress(process, processes, f"{model}, process {process + 1} of {processes}")
             began = now_ns()
             with self._worker(model, process) as worker:
@@ -254,7 +296,8 @@ class Workers:
             self.observed[model] = dict(reply["observed"])
             import_s, load_s = float(loaded["import_s"]), float(loaded["load_s"])
             begin = {"start_s": max(0.0, ready_s - import_s - load_s), "import_s": import_s, "load_s": load_s}
-            made.append(found_from_json(reply).as_probe(probe, model, process, begin=begin, telemetry=telemetry))
+            found = found_from_json(reply).as_probe(probe, model, process, begin=begin, telemetry=telemetry)
+            made.append(replace(found, facts={**found.facts, **stage.facts}))
         self._found += made
         return made
 
@@ -276,6 +319,8 @@ class Workers:
 
     def close(self) -> None:
         """End what still runs."""
+        for one in self._ahead.values():
+            one.close()
         self.answering.close()
 
     def _clients(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
@@ -298,6 +343,16 @@ class Workers:
                 for one in timed:
                     one.end()
             return merged([self._finish(one, model, process) for one in timed])
+
+    def _fresh(self, model: str) -> StartedAhead:
+        """Fresh workers of a model for all schedules of the check."""
+        if model not in self._ahead:
+            together = may_start_together(
+                self._job.parts.models[model], self._job.model_facts.get(model, {}).get("size_bytes")
+            )
+            numbers = itertools.count()
+            self._ahead[model] = StartedAhead(lambda: self._worker(model, next(numbers)), together=together)
+        return self._ahead[model]
 
     def _worker(self, model: str, process: int) -> Child:
         log = f"timing-{self._job.check.name}-{model}-{process}"
@@ -353,6 +408,11 @@ class Workers:
         samples = read_samples(timed.out, model=model, process=process, details=details)
         remove_samples(timed.out)
         return replace(samples, telemetry=timed.telemetry)
+
+
+def _at(stage: Stage, samples: Samples) -> Samples:
+    """Samples with the look that they were measured for."""
+    return replace(samples, details={**samples.details, **stage.facts}) if stage.facts else samples
 
 
 def _named(model: str, schedule: Schedule) -> str:

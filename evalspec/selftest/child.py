@@ -16,7 +16,7 @@ from evalspec.evidence.record import CheckRecord
 from evalspec.imports import arrow_without_pandas
 from evalspec.language.defects import Defect
 from evalspec.language.inputs import FIRST, Predictions, Variant
-from evalspec.language.parts import BATCH_ROWS
+from evalspec.language.parts import BATCH_ROWS, CheckResult
 from evalspec.running.children.checking import check_on, check_record
 from evalspec.running.children.child import Handler
 from evalspec.running.children.inputs import RunInputs
@@ -24,6 +24,8 @@ from evalspec.running.children.jobs import CheckJob, SpecParts, predictions_key
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.tables import Tables
 from evalspec.running.journal.replay import Replay
+from evalspec.running.looks import in_looks
+from evalspec.running.timing import Timing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,11 +61,15 @@ def start(job: None) -> Handler:
 
     def planted(one: CheckJob, evidence: Path, defect: Defect) -> CheckRecord:
         timing = PlantedTimings(evidence, one.check.name, defect)
-        inputs = PlantedInputs(one, timing, defect, evidence_of_run)
-        if one.check.name in sound and not inputs.touched:
+        touched = timing.touched or PlantedInputs(one, timing, defect, evidence_of_run).touched
+        if one.check.name in sound and not touched:
             return sound[one.check.name]
-        record = check_record(one, check_on(one, inputs), [])
-        if not inputs.touched:
+
+        def measured(form: CheckJob, timings: Timing) -> CheckResult:
+            return check_on(form, PlantedInputs(form, timings, defect, evidence_of_run))
+
+        record = check_record(one, in_looks(one, timing, measured, judged=False), [])
+        if not touched:
             sound[one.check.name] = record
         return record
 
@@ -154,19 +160,18 @@ class PlantedTables(Tables):
 class PlantedInputs(RunInputs):
     """Inputs of a check in a run, with a defect in them."""
 
-    def __init__(self, job: CheckJob, timing: PlantedTimings, defect: Defect, sound: SoundEvidence) -> None:
+    def __init__(self, job: CheckJob, timing: Timing, defect: Defect, sound: SoundEvidence) -> None:
         """``timing`` with the same defect; ``sound``: what is read once for all of them."""
         tables = PlantedTables(job.parts, defect, sound.tables(job.parts))
         super().__init__(job, lambda *_: None, timing, tables=tables)
         self._defect = defect
         self._sound = sound
-        self._planted_timing = timing
 
     @cached_property
     def touched(self) -> bool:
-        """False where the defect surely leaves all that the check reads as it is: its record is then the sound one."""
+        """False where the defect surely leaves all but timings as it is."""
         own, job = type(self._defect), self._job
-        if self._planted_timing.touched or any(getattr(own, one) is not getattr(Defect, one) for one in LATER):
+        if any(getattr(own, one) is not getattr(Defect, one) for one in LATER):
             return True
         if any(self._defect.facts(name, facts) != facts for name, facts in job.model_facts.items()):
             return True

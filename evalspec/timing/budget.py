@@ -56,7 +56,7 @@ ALONE_S = 1.0
 BLOCK_S = 1.0
 """Each block of a comparison lasts at least so long."""
 CONNECTIONS = "Requests to a server that are under way at any time; in process there is one."
-START_S = 3.0
+START_S = 2.0
 """A guess at how long a process takes to start, for the plan."""
 
 

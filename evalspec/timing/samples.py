@@ -94,6 +94,19 @@ def too_short(samples: Sequence[Samples], processes: int, queries: int) -> str |
     return None
 
 
+def too_early(samples: Sequence[Samples], queries: int) -> str | None:
+    """Reason why nothing passes at an early look, or None.
+
+    Args:
+        samples: One per process.
+        queries: Planned in all processes to the end.
+    """
+    made = sum(int((settled(one) | ~one.ok).sum()) for one in samples)
+    if made >= queries:
+        return None
+    return Reason(f"{made:,} of {queries:,} planned queries were made at an early look", Cause.CUT_SHORT)
+
+
 def rate(samples: Samples, keep: NDArray[np.bool_] | None = None) -> float:
     """Items a second: answered items by the time that was spent on all batches.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, GetJsonSchemaHandler, ValidationInfo, field_validator
 from pydantic_core import CoreSchema
@@ -271,6 +271,16 @@ class Check(Part):
 
     def paired_by_token(self) -> Iterable[tuple[Requirement, str]]:
         """Requirements that compare two models token by token, each with the other model."""
+        return ()
+
+    def looks(self, known: Known) -> tuple[Self, ...]:
+        """Forms of this check, rising in length, the last one whole: each may end the measurement. None by default.
+
+        What a form measures, the forms after it only add to: the same schedules, with more processes or more of them.
+
+        Args:
+            known: What is known of the models before anything is measured.
+        """
         return ()
 
     @property

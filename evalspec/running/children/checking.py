@@ -26,6 +26,7 @@ from evalspec.running.files import sha256_of
 from evalspec.running.graded_answers import GradedAnswers, graded
 from evalspec.running.guardrail import guarded, unjudged
 from evalspec.running.journal.replay import Replay
+from evalspec.running.looks import in_looks
 from evalspec.running.probes import write_probes
 from evalspec.running.requirements import SignificanceLevels, measured_values, write_tests
 from evalspec.running.samples import write_samples
@@ -88,7 +89,7 @@ def run_check(job: CheckJob, progress: Progress, timing: Timing, scans: Scans | 
     Raises:
         InputError: It found a value that is not a number where it said that it has one.
     """
-    return check_on(job, RunInputs(job, progress, timing, scans))
+    return in_looks(job, timing, lambda one, timings: check_on(one, RunInputs(one, progress, timings, scans)))
 
 
 def check_on(job: CheckJob, inputs: RunInputs) -> CheckResult:

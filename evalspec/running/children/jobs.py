@@ -69,6 +69,7 @@ class CheckJob:
         repeating: Datasets of which many rows may be copies of others.
         today: The day on which the run began (UTC).
         leaf_children: Children that look at leaves of datasets at once; 1: none, whoever runs the check looks at all.
+        stop_early: Timing ends as soon as all requirements are far from their thresholds.
     """
 
     parts: SpecParts
@@ -89,6 +90,7 @@ class CheckJob:
     repeating: frozenset[str] = frozenset()
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     leaf_children: int = 1
+    stop_early: bool = False
 
 
 def predictions_file(dataset: str, model: str) -> str:

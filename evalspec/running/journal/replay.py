@@ -17,6 +17,7 @@ from evalspec.running.folders import read_record
 from evalspec.running.options import Options
 from evalspec.running.probes import read_probes
 from evalspec.running.samples import read_samples
+from evalspec.running.timing import LOOK, WHOLE, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +39,15 @@ class Replay:
         self.samples: tuple[Samples, ...] = tuple(self._left)
         self.probes: tuple[Probe, ...] = tuple(self._probes)
 
-    def measure(self, schedule: Schedule, dataset: str, model: str, progress: Progress) -> list[Samples]:
+    @property
+    def last_look(self) -> int | None:
+        """Number of the last look that was measured for."""
+        told = [one.details.get(LOOK) for one in self.samples] + [one.facts.get(LOOK) for one in self.probes]
+        return max((look for look in told if isinstance(look, int)), default=None)
+
+    def measure(
+        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: Stage = WHOLE
+    ) -> list[Samples]:
         """Samples of the next processes.
 
         Raises:
@@ -46,10 +55,10 @@ class Replay:
         """
         if schedule.repeats > 1 and not (self._left and _repeats(self._left[0]) > 1):
             raise NotRunError("no item was sent twice when these timings were made")
-        first = self._left[0] if self._left else None
-        if first is not None and schedule.seed and first.details.get("order_seed", schedule.seed) != schedule.seed:
+        first, seed = self._left[0] if self._left else None, schedule.seed + stage.first
+        if first is not None and schedule.seed and first.details.get("order_seed", seed) != seed:
             raise NotRunError("the raw samples have different processes here: no further ones were measured then")
-        taken = self._next(schedule.processes, model)
+        taken = self._next(schedule.processes - stage.first, model)
         other = next((one for one in taken if one.details.get("kind", schedule.kind) != schedule.kind), None)
         if other is not None:
             raise NotRunError(f"the raw samples have {other.details['kind']} here, where {schedule.kind} is needed")
@@ -58,16 +67,18 @@ class Replay:
         return taken
 
     def measure_paired(
-        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress
+        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress, stage: Stage = WHOLE
     ) -> tuple[list[Samples], list[Samples]]:
         """Samples of the next pairs, as in `measure`."""
-        return self._next(schedule.processes, model), self._next(schedule.processes, baseline)
+        pairs = schedule.processes - stage.first
+        return self._next(pairs, model), self._next(pairs, baseline)
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
-        progress: Progress,
+        progress: Progress, stage: Stage = WHOLE,
     ) -> list[Probe]:  # fmt: skip
         """Findings of the next processes; refused where others follow: a model that told nothing has none here."""
+        processes -= stage.first
         taken = self._probes[:processes]
         if len(taken) < processes or any((one.model, one.probe) != (model, probe) for one in taken):
             raise NotRunError(f"the evidence has no {processes} probes {probe} of {model} here")

@@ -16,14 +16,18 @@ from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Estimate, Needed, Side
 from evalspec.stats.tails import at_least, at_most
-from evalspec.stats.timing.dependence import separate_episodes
+from evalspec.stats.timing.dependence import design_effect, separate_episodes
 from evalspec.stats.timing.process_shares import p_over, p_under
-from evalspec.stats.timing.queries import EPISODES, GAP, RELIABLE, Queries, ordinal, rank
+from evalspec.stats.timing.queries import EPISODES, GAP, RELIABLE, UNEQUAL, Queries, ordinal, rank
 from evalspec.stats.timing.sample_size import MOST_TIMES, UNSEEN, as_many, n_for_power, times_for_power
 
 _GRID = 24
 _USUAL = 0.95
 """Confidence at which it is told why there is no bound."""
+FAR = 2.0
+"""Times the slowest answer, from which on a threshold is far."""
+COURSE = 50
+"""Queries in a row whose median others are held against."""
 HOPEFUL = 0.2
 """Best p-value that whole processes alone can give, above which they are not asked."""
 
@@ -53,6 +57,8 @@ class Percentile(Queries, Estimate):
     def reason(self) -> str | None:
         """Reason why there is no upper bound, or None; first the one that weighs most."""
         few = self.too_few
+        if few and not self.by_processes and self.bound(_USUAL, "upper") is not None:
+            return None
         if few:
             return f"{self._spread}; and {few}" if self._spread else few
         return self._spread if self._spread and self.bound(_USUAL, "upper") is None else None
@@ -72,7 +78,9 @@ class Percentile(Queries, Estimate):
         if self.by_processes:
             return f"Markov's inequality on each of {len(self.processes)} independent processes, for {self.too_few}"
         effect = f"design effect {self.design_effect:.1f}"
-        missing = f"; no upper bound: {self.too_few}" if self.too_few else ""
+        missing = f"; no upper bound: {self.too_few}" if self.reason else ""
+        if self.too_few and not missing:
+            missing = f"; of thresholds of {FAR:g} times the slowest answer or more by counting none over them"
         return f"binomial on the share of queries over, {effect}{self._differing}{missing}"
 
     @property
@@ -101,13 +109,62 @@ class Percentile(Queries, Estimate):
 
         Where processes differ it may lie beyond all answers, by a factor of ten at the most: there is none further out.
         """
+        far = self._far_bound(confidence) if side == "upper" else None
         if not self.n or (side == "upper" and self.too_few and not self.by_processes):
-            return None
+            return far
         index = self._upper_index(confidence) if side == "upper" else self._lower_index(confidence)
         bound = self._between(index, confidence, side)
         if bound is None and index is not None:
             bound = float(self._sorted[index])
-        return bound if bound is not None and math.isfinite(bound) else None
+        if bound is None or not math.isfinite(bound):
+            return far
+        return bound if far is None else min(bound, far)
+
+    def _far_bound(self, confidence: float) -> float | None:
+        """The threshold from which on `_p_far` shows what is wanted; None where there is none."""
+        alpha = 1.0 - confidence
+        if self._p_none_over > alpha:
+            return None
+        least = FAR * float(self._sorted[-1])
+        if self._levels is None:
+            return least
+        by_levels = self._levels.bound(confidence, 1.0 - self.p, "upper")
+        return None if by_levels is None else max(least, by_levels)
+
+    def _p_far(self, threshold: float, share: float) -> float:
+        """Evidence where no answer took half the threshold; 1 where one did.
+
+        How slow queries at their own percentile depend on each other, and how far processes differ there, says little
+        about thresholds that nothing comes near: a spell in which all is a fifth slower makes few episodes of many
+        slow queries. What would take a query over such a threshold is seen beside the queries around it.
+        """
+        if not self.n or threshold < FAR * float(self._sorted[-1]):
+            return 1.0
+        counted = self._p_none_over if math.isclose(share, 1.0 - self.p) else self._none_over(share)
+        return counted if self._levels is None else max(counted, self._levels.p_value(threshold, share, "upper"))
+
+    @cached_property
+    def _p_none_over(self) -> float:
+        return self._none_over(1.0 - self.p)
+
+    def _none_over(self, share: float) -> float:
+        """Chance that none of so many queries is over a threshold that a share is over; 1 where they are too few."""
+        if self.n < EPISODES / share or not math.isfinite(float(self._sorted[-1])):
+            return 1.0
+        effect = self._effect_beside
+        if self.n < RELIABLE * effect:
+            return 1.0
+        return at_most(0, self.n, share, effect)
+
+    @cached_property
+    def _effect_beside(self) -> float:
+        """Design effect of queries that are slow beside those around them: by the median of each 50 in a row."""
+        beside = [_by_course(series) for series in self.processes]
+        own = float(np.quantile(np.concatenate(beside), self.p, method="inverted_cdf"))
+        over = [series > own for series in beside]
+        effect = design_effect(over, inside=True)
+        apart, queries = separate_episodes(over, GAP * effect), sum(int(series.sum()) for series in over)
+        return effect * (1.0 + UNEQUAL / apart * (1.0 - apart / queries)) if apart else effect
 
     def _between(self, index: int | None, confidence: float, side: Side) -> float | None:
         """The bound between this observation and its neighbour, where counting shows what the levels do not yet."""
@@ -130,7 +187,11 @@ class Percentile(Queries, Estimate):
 
         What queries say about how much they depend on each other is read at this percentile, whatever the share.
         """
-        return self._with_levels(self._counted(threshold, share, "upper"), threshold, share, "upper")
+        far = self._p_far(threshold, share)
+        counted = self._with_levels(self._counted(threshold, share, "upper"), threshold, share, "upper")
+        if counted is None:
+            return far if far < 1.0 else None
+        return min(counted, far)
 
     def p_at_least(self, threshold: float, share: float) -> float | None:
         """Evidence that more than ``share`` of queries is over the threshold."""
@@ -286,6 +347,11 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
     each: 0.5 ** 5 = 0.031). Otherwise there is no bound. An event that comes at most twice in a run of this length is
     missed in at least 13 % of runs.
 
+    Of a threshold that is at least twice the slowest answer, none over it is counted with the design effect of queries
+    that are slow beside those around them, and held against the levels of the processes: spells in which all is a
+    little slower would else leave no bound at all. Where the percentile is at the threshold this passes only if no
+    query came near it, which is as rare as to miss all stalls.
+
     Processes may differ by more than the dependence inside them explains (two in five runs of equal processes seem to).
     Then their levels must show the same (`Levels`), and so must their shares over the threshold (`p_under`, `p_over`):
     some stall often, most rarely. Take five processes of 1,000 queries whose levels differ by 10 %, and a p99 at its
@@ -314,6 +380,14 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
     if not 0.0 < p < 1.0:
         raise ValueError(f"a percentile lies between 0 and 1, not at {p}")
     return Percentile(as_processes(latencies_ms), p)
+
+
+def _by_course(series: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Latencies by the median of the 50 around them, shape (q,)."""
+    medians = np.array([np.median(some) for some in np.array_split(series, max(1, len(series) // COURSE))])
+    sizes = [len(some) for some in np.array_split(series, max(1, len(series) // COURSE))]
+    found: NDArray[np.float64] = series / np.maximum(np.repeat(medians, sizes), 1e-9)
+    return found
 
 
 def as_processes(latencies_ms: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
-from evalspec.language.parts import Check, DatasetName, Need, NeedTiming
+from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming
 from evalspec.timing.budget import START_S
+from evalspec.timing.looks import looks_at, with_fewer
 
 INTERVAL = "t over processes; against a model t over pairs of processes (log ratios, or differences)"
 
@@ -100,6 +101,10 @@ class ColdStart(Check):
     processes: Annotated[int, Effort()] = Field(
         10, ge=5, le=100, description="Fresh processes, or pairs of them against another model."
     )
+
+    def looks(self, known: Known) -> tuple[ColdStart, ...]:
+        """After 3 processes, and after two thirds of them."""
+        return (*(with_fewer(self, some) for some in looks_at(self.processes)), self)
 
     def needs(self) -> tuple[Need, ...]:
         """Processes of the model, and pairs with every model that a requirement names."""

@@ -11,9 +11,10 @@ from pydantic import Field, model_validator
 from evalspec.errors import Problem
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
-from evalspec.language.parts import Check, DatasetName, Need, NeedTiming, SpecNames
+from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming, SpecNames
 from evalspec.language.units import custom_error
 from evalspec.timing.budget import BATCHES, BLOCK_S, CONNECTIONS, START_S, WARMUP_S
+from evalspec.timing.looks import looks_at, with_fewer
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
@@ -117,6 +118,10 @@ class Contention(Check):
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
         """Percentiles, or throughput."""
         return self.parts
+
+    def looks(self, known: Known) -> tuple[Contention, ...]:
+        """After 3 pairs, and after two thirds of them."""
+        return (*(with_fewer(self, some) for some in looks_at(self.processes)), self)
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model in pairs."""

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
-from evalspec.language.parts import Check, DatasetName, Need, NeedTiming
+from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming
 from evalspec.language.units import Duration, Share
 from evalspec.timing.budget import BATCHES, CONNECTIONS, START_S, WARMUP_S
+from evalspec.timing.looks import looks_at, with_fewer
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
@@ -114,6 +115,10 @@ class Energy(Check):
         (), description="Shares of the throughput that are offered as a steady load."
     )
     connections: int = Field(16, ge=1, le=1000, description=CONNECTIONS)
+
+    def looks(self, known: Known) -> tuple[Energy, ...]:
+        """After 3 processes, and after two thirds of them; not where load levels follow from the throughput of all."""
+        return () if self.levels else (*(with_fewer(self, some) for some in looks_at(self.processes)), self)
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and pairs with every model that a requirement names."""

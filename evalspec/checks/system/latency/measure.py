@@ -25,7 +25,7 @@ from evalspec.stats.timing.saturation import LateUnderLoad, UnderLoad, WithoutLa
 from evalspec.stats.timing.share_over import share_over
 from evalspec.timing import samples as timing_samples
 from evalspec.timing import streams, token_times
-from evalspec.timing.budget import ALONE_S, BLOCK_S, PERCENTILES, POOLED_GAP, STREAMED, WARMUP_S
+from evalspec.timing.budget import BLOCK_S, PERCENTILES, POOLED_GAP, STREAMED, WARMUP_S
 from evalspec.timing.caching_audit import audit
 from evalspec.timing.drift import rises, spells
 from evalspec.timing.generator_lag import allowed_ms, bottleneck
@@ -84,18 +84,17 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     course, after = _course(check, samples, latencies)
     around = surroundings(samples)
     short = timing_samples.too_short(samples, schedule.processes, _least(check, inputs))
+    withhold = course.withhold or timing_samples.too_early(samples, check.expected(check.planned))
     plain, missing = _estimates(check, samples, latencies, after)
-    estimates: dict[str, Found] = dict(
-        _trusted(check, samples, plain, short or around.invalid, course.withhold, inputs)
-    )
-    streamed, unknown = _streamed(samples, short or around.invalid, course.withhold)
+    estimates: dict[str, Found] = dict(_trusted(check, samples, plain, short or around.invalid, withhold, inputs))
+    streamed, unknown = _streamed(samples, short or around.invalid, withhold)
     estimates, missing = {**estimates, **streamed}, {**missing, **unknown}
     comparisons: dict[tuple[str, str], ComparisonParts] = {}
     beside: list[str] = []
     for baseline in check.baselines:
-        pairs, void, counts, remarks = _pairs(check, inputs, schedule, baseline)
+        pairs, void, counts, remarks, early = _pairs(check, inputs, schedule, baseline)
         comparisons |= {
-            (metric, baseline): ComparisonParts({}, pair, invalid=gravest(counts.get(metric), void))
+            (metric, baseline): ComparisonParts({}, pair, invalid=gravest(counts.get(metric), void), withhold=early)
             for metric, pair in pairs.items()
         }
         missing |= {f"{metric} vs {baseline}": NO_PAIR for metric in COMPARED if metric not in pairs}
@@ -156,8 +155,8 @@ def _differ(check: Latency, samples: list[Samples]) -> bool:
 
 def _pairs(
     check: Latency, inputs: Inputs, schedule: Schedule, baseline: str
-) -> tuple[dict[str, Pairs], str | None, dict[str, str], list[str]]:
-    """Both models in pairs of processes; why they are void, which the model alone is not; why some are; and notes."""
+) -> tuple[dict[str, Pairs], str | None, dict[str, str], list[str], str | None]:
+    """Both models in pairs of processes; why they are void; why some are; notes; and why nothing passes yet."""
     each = schedule.queries if inputs.draft else check.planned_pairs // check.processes
     paired = replace(schedule, queries=each, min_s=0.0 if inputs.draft else BLOCK_S)
     ours, theirs = inputs.measure_paired(paired, check.dataset, baseline)
@@ -168,7 +167,8 @@ def _pairs(
     for side in (ours, theirs):
         keep = [timing_samples.settled(one) for one in side]
         counts |= {name: why for name in pairs if (why := token_times.void(name, side, keep)) is not None}
-    return pairs, short or around.invalid, counts, [f"Beside {baseline}: {note}" for note in around.notes]
+    early = timing_samples.too_early(ours, check.expected(check.planned_pairs))
+    return pairs, short or around.invalid, counts, [f"Beside {baseline}: {note}" for note in around.notes], early
 
 
 def _least(check: Latency, inputs: Inputs) -> int:
@@ -186,7 +186,7 @@ def _schedule(check: Latency, inputs: Inputs) -> Schedule:
         batch=check.batch,
         warmup_queries=check.warmup,
         warmup_s=WARMUP_S,
-        min_s=0.0 if inputs.draft else ALONE_S,
+        min_s=0.0 if inputs.draft else check.least_s,
         limit_s=max(600.0, OVERTIME * check.planned / check.processes * (check.interval_ms or 0.0) / 1e3),
         interval_ns=None if check.interval_ms is None else round(check.interval_ms * 1e6),
         telemetry_s=EVERY_S,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
-from evalspec.language.parts import Check, DatasetName, Need, NeedTiming, SpecNames
+from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming, SpecNames
 from evalspec.language.units import Milliseconds
 from evalspec.timing.budget import (
     ALONE_S,
@@ -27,6 +27,7 @@ from evalspec.timing.budget import (
     shown_by,
     token_metrics,
 )
+from evalspec.timing.looks import looks_at, with_fewer
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
@@ -41,6 +42,9 @@ LEAST = 100
 GUESS_MS = 5.0
 NOT_PAIRED = (USER_RATE, POOLED_GAP, *TOKEN_FACTS)
 """Metrics of streamed answers that are not compared with another model's."""
+LOOK_S = 1.5
+AT_A_LOOK = 1.25
+"""Times the queries that are planned in all, without which nothing passes at an early look."""
 STREAMS = 8
 """As many as in MLPerf's MultiStream."""
 AUDITED = 800
@@ -214,6 +218,34 @@ class Latency(Check):
     )
     caching_audit: Annotated[bool, Effort()] = Field(True, description="Ask for items twice; a cache voids the check.")
 
+    _whole: int | None = PrivateAttr(None)
+    """Processes of the check that may end at a look, of which this has as many or fewer; None: it may not."""
+
+    def looks(self, known: Known) -> tuple[Latency, ...]:
+        """After 3 processes, and after two thirds of them."""
+        counts = (*looks_at(self.processes), self.processes)
+        return tuple(with_fewer(self, some, _whole=self.processes) for some in counts)
+
+    @property
+    def least_s(self) -> float:
+        """Time that each process is measured at least; longer where few processes may have to see all bursts."""
+        return ALONE_S if self._whole is None else LOOK_S
+
+    def expected(self, planned: int) -> int:
+        """Queries without which nothing passes at an early look: a quarter more than are planned to its end.
+
+        Bursts that come five times in as many queries as are planned are all missed by three fifths of them in 5 % of
+        runs, whatever the margin to the threshold; by so many in one of 500.
+
+        Args:
+            planned: Of this form.
+        """
+        return (
+            0
+            if self._whole in (None, self.processes)
+            else ceil(AT_A_LOOK * planned * (self._whole or 0) / self.processes)
+        )
+
     @property
     def batch(self) -> int:
         """Items of a query."""
@@ -236,8 +268,9 @@ class Latency(Check):
         needed = max((least_queries(r) for r in self.requirements), default=0)
         if not self.requirements:
             needed = ceil(EPISODES / (1.0 - DEFAULT_PERCENTILE) - 1e-9)
-        total = self.queries if self.queries is not None else max(DESIGN_EFFECT * needed, LEAST * self.processes)
-        return self.processes * ceil(total / self.processes)
+        processes = self._whole or self.processes
+        total = self.queries if self.queries is not None else max(DESIGN_EFFECT * needed, LEAST * processes)
+        return self.processes * ceil(total / processes)
 
     @property
     def planned_pairs(self) -> int:
@@ -245,18 +278,19 @@ class Latency(Check):
         if self.queries is not None:
             return self.planned
         needed = max((least_queries(one) for one in self.requirements if one.model is not None), default=0)
-        return max(self.planned, self.processes * ceil(min(BURSTS * needed, ENOUGH) / self.processes))
+        each = ceil(min(BURSTS * needed, ENOUGH) / (self._whole or self.processes))
+        return max(self.planned, self.processes * each)
 
     @property
     def may_add_processes(self) -> bool:
         """Nobody said how many there are to be."""
-        return "processes" not in self.model_fields_set
+        return "processes" not in self.model_fields_set and self._whole in (None, self.processes)
 
     @property
     def alone_s(self) -> float:
         """Seconds that the model alone is planned to take."""
         each = self.interval_ms or GUESS_MS
-        return self.planned * each / 1e3 + self.processes * (START_S + WARMUP_S + ALONE_S)
+        return self.planned * each / 1e3 + self.processes * (START_S + WARMUP_S + self.least_s)
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and pairs with every model that a requirement names."""

@@ -131,17 +131,18 @@ def _run_all(check: Load, inputs: Inputs) -> LoadResult:
     audited = None
     if check.caching_audit and not inputs.draft:
         audited = audit(inputs, check, check.dataset, check.model, WARMUP_S)
-    count = check.spread(inputs)
+    count, driven = check.spread(inputs), check.driven(inputs)
     planned: dict[str, AtRate] = {}
     poisson: dict[str, AtRate] = {}
     rates: dict[str, tuple[float, int]]
     if recorded is not None:
-        planned[TRACE] = _driven(check, inputs, pieces(recorded, count), TRACE)
+        planned[TRACE] = _driven(check, inputs, pieces(recorded, count)[:driven], TRACE)
         rates = {TRACE: (recorded.asked_qps, len(recorded.times_ns))}
     else:
         rates = {rate_part(rate): (rate, asked) for rate, asked in at_rates(check, draft=inputs.draft).items()}
         for part, (rate, queries) in rates.items():
-            planned[part] = _driven(check, inputs, spread(check.arrivals, rate, queries, inputs.rng, count), part)
+            due = spread(check.arrivals, rate, queries, inputs.rng, count)
+            planned[part] = _driven(check, inputs, due[:driven], part)
     if check.arrivals.beside_poisson:
         for part, (rate, queries) in rates.items():
             like = [one.traffic for one in planned[part].runs]

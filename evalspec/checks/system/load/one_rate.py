@@ -49,11 +49,13 @@ class AtRate:
         part: What the rate is called in a requirement.
         runs: One for each process, at least one.
         limits_ms: Metric: the tightest latency that is required of it here.
+        is_look: It is a part of the run, at an early look.
     """
 
     part: str
     runs: tuple[Driven, ...]
     limits_ms: Mapping[str, float] = field(default_factory=dict)
+    is_look: bool = False
 
     @property
     def traffic(self) -> Traffic:
@@ -308,6 +310,8 @@ class AtRate:
             return Reason(text, Cause.NO_STEADY_STATE)
         if any(_steps_up(series) for series in self.after or ()):
             return Reason("latency steps up again and again: no steady state was reached", Cause.NO_STEADY_STATE)
+        if self.is_look:
+            return Reason("at an early look bursts may be missed that come in all of the queries", Cause.CUT_SHORT)
         return None
 
     def outcomes(self) -> dict[str, int]:
@@ -396,7 +400,7 @@ def drive(
             return None
         else:
             runs.append(Driven(traffic, _nothing(runs[0].samples, process), schedule))
-    return AtRate(part, tuple(runs), limits_ms)
+    return AtRate(part, tuple(runs), limits_ms, check.is_look)
 
 
 def _nothing(like: Samples, process: int) -> Samples:

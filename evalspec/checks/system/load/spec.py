@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from evalspec.checks.system.load.arrivals import TRACE, Arrivals
 from evalspec.checks.system.load.plan import Recorded, estimated
@@ -33,6 +33,7 @@ from evalspec.timing.budget import (
     shown_by,
     token_metrics,
 )
+from evalspec.timing.looks import looks_at, with_fewer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -207,6 +208,15 @@ class Load(Check):
     )
     caching_audit: Annotated[bool, Effort()] = Field(True, description="Ask for items twice; a cache voids the check.")
 
+    _whole: int | None = PrivateAttr(None)
+    """Processes of the check of which this is an early look; None: it is none."""
+
+    def looks(self, known: Known) -> tuple[Load, ...]:
+        """After 3 processes at each rate what fails by far; not of a server, which is one process."""
+        if self.searches or self.offline or self.arrivals.beside_poisson or self.model in known.served:
+            return ()
+        return (*(with_fewer(self, some, _whole=self.processes) for some in looks_at(self.processes)[:1]), self)
+
     @property
     def objective(self) -> Requirement | None:
         """The SLO on a percentile, in ms; None where there is none."""
@@ -250,7 +260,18 @@ class Load(Check):
 
     def spread(self, inputs: Inputs) -> int:
         """Processes that the queries of a rate are spread over: a server is one, whoever asks it."""
-        return 1 if inputs.draft or inputs.model_facts(self.model).get("served") else self.processes
+        if inputs.draft or inputs.model_facts(self.model).get("served"):
+            return 1
+        return self._whole or self.processes
+
+    @property
+    def is_look(self) -> bool:
+        """True at an early look, where nothing passes: bursts need all queries to be seen."""
+        return self._whole is not None
+
+    def driven(self, inputs: Inputs) -> int:
+        """Those of them that this check drives: all, but at an early look."""
+        return min(self.processes, self.spread(inputs))
 
     def part_names(self, metric: Metric, names: SpecNames) -> tuple[str, ...] | None:
         """One part for each rate."""

@@ -59,7 +59,9 @@ def measure(check: Sustained, inputs: Inputs) -> CheckResult:
     trends = [server.under_way_ms(one) for one in samples]
     estimates: dict[str, Estimate | Fact | Measured] = {
         "sustained_ratio": Measured(
-            sustained_ratio(ends), invalid=_too_short(samples, ends, schedule), withhold=_still_falling(trends)
+            sustained_ratio(ends, check.least_processes),
+            invalid=_too_short(samples, ends, schedule),
+            withhold=_still_falling(trends),
         )
     }
     missing: dict[str, str] = {}

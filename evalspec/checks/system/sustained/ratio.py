@@ -142,19 +142,20 @@ class FromTheColdStart(Estimate):
         return self._fastest.n_to_decide(threshold, alpha)
 
 
-def sustained_ratio(ends: Sequence[Ends]) -> Estimate:
-    """The end by the start, over processes; without bounds where there are fewer than 5.
+def sustained_ratio(ends: Sequence[Ends], least: int = LEAST_PROCESSES) -> Estimate:
+    """The end by the start, over processes; without bounds where there are fewer than ``least``.
 
     Blocks of one process are no sample: noise that lasts longer than a block looks like a change, and nothing in one
     process tells how long it lasts.
 
     Args:
         ends: At least one, in the order in which processes ran.
+        least: Processes that a bound needs: fewer at an early look, which holds it to a far stricter level.
     """
     found = FromTheColdStart(_log([one.start for one in ends]), _log([one.end for one in ends]))
-    if found.n >= LEAST_PROCESSES:
+    if found.n >= least:
         return found
-    return ValueOnly(found.value, found.n, f"no bound from {found.n} of at least {LEAST_PROCESSES} processes")
+    return ValueOnly(found.value, found.n, f"no bound from {found.n} of at least {least} processes")
 
 
 def _log(rates: Sequence[float]) -> NDArray[np.float64]:

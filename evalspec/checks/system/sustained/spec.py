@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
-from evalspec.language.parts import Check, DatasetName, Need, NeedTiming
+from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming
 from evalspec.language.units import Duration
 from evalspec.timing.budget import BATCHES, CONNECTIONS, START_S, WARMUP_S
+from evalspec.timing.looks import looks_at, with_fewer
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
@@ -91,6 +92,17 @@ class Sustained(Check):
     batch: int = Field(1, ge=1, le=65_536, description="Items in a batch.")
     processes: Annotated[int, Effort()] = Field(5, ge=1, le=100, description="Fresh processes, one after the other.")
     connections: int = Field(16, ge=1, le=1000, description=CONNECTIONS)
+
+    _least: int = PrivateAttr(LEAST_PROCESSES)
+
+    @property
+    def least_processes(self) -> int:
+        """Processes with fewer of which there is no bound."""
+        return self._least
+
+    def looks(self, known: Known) -> tuple[Sustained, ...]:
+        """After 3 processes, and after two thirds of them; each is as long as it is."""
+        return (*(with_fewer(self, some, _least=some) for some in looks_at(self.processes)), self)
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from evalspec.checks.system.throughput.costs import EVERY_S, Costs, best_sizes, columns, costs
 from evalspec.checks.system.throughput.paired import BestBeside
+from evalspec.checks.system.throughput.spec import BEST_BATCH
 from evalspec.checks.system.throughput.token_rates import pair_of, token_rates
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
 from evalspec.evidence.estimate import ComparisonParts, Estimate, Fact, Measured, Parts, Side
@@ -150,8 +151,11 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         THROUGHPUT: Measured(
             Parts(estimates, whole=BestOf(estimates)), invalid=only_worse(invalid), withhold=withhold
         ),
-        "best_batch": Fact(float(best), len(batches), "largest mean throughput", in_this_run=True),
     }  # fmt: skip
+    if check.left_out:
+        missing[BEST_BATCH] = f"sizes {_listed(check.left_out)} were not timed: the others decided"
+    else:
+        found[BEST_BATCH] = Fact(float(best), len(batches), "largest mean throughput", in_this_run=True)
     for name, one in tokens.items():
         if one.sizes:
             parts = {batch_part(size): estimate for size, estimate in one.sizes.items()}
@@ -166,10 +170,21 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         conditions={"scenario": check.scenario, **saturated_server.conditions(everything),
                     "processes": check.processes, **streams.facts(everything),
                     **timing_samples.conditions(inputs, check.model, everything)},
-        notes=[*around.notes, *beside, *streams.notes(everything),
+        notes=[*_not_timed(check), *around.notes, *beside, *streams.notes(everything),
                *saturated_server.notes({size: at.samples for size, at in batches.items()}),
                *timing_samples.notes(everything, _batch_ms(batches[min(batches)]))],
     )  # fmt: skip
+
+
+def _not_timed(check: Throughput) -> list[str]:
+    if not check.left_out:
+        return []
+    one = len(check.left_out) == 1
+    return [f"Batch size{'' if one else 's'} {_listed(check.left_out)} {'was' if one else 'were'} not timed."]
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return " and ".join(str(size) for size in sizes)
 
 
 def _schedule(check: Throughput, inputs: Inputs, size: int, baseline: str | None = None) -> Schedule:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort, Listing
-from evalspec.language.parts import Check, DatasetName, Need, NeedTiming, SpecNames
+from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming, SpecNames
 from evalspec.language.units import Duration
-from evalspec.timing.budget import BATCHES, CONNECTIONS, START_S, WARMUP_S, batch_parts
+from evalspec.timing.budget import BATCHES, CONNECTIONS, START_S, WARMUP_S, batch_part, batch_parts
+from evalspec.timing.looks import LEAST, with_fewer
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
 
 
 TOKENS = "t over processes; against a model t over pairs (log ratios)"
+
+
+BEST_BATCH = "best_batch"
 
 
 class Throughput(Check):
@@ -116,6 +120,27 @@ class Throughput(Check):
     duration_s: Duration = Field(1.0, gt=0, alias="duration", description="Measured in each process, at least.")
     warmup: Annotated[int, Effort()] = Field(5, ge=3, description="Batches before measuring, in each process.")
     connections: int = Field(16, ge=1, le=1000, description=CONNECTIONS)
+
+    _left_out: tuple[int, ...] = PrivateAttr(())
+    """Sizes that an early look leaves out."""
+
+    def looks(self, known: Known) -> tuple[Throughput, ...]:
+        """After 3 processes: of the largest size and those that are named; then of all sizes."""
+        if self.processes <= LEAST:
+            return ()
+        every = with_fewer(self, LEAST)
+        if any(one.metric == BEST_BATCH for one in self.requirements):
+            return (every, self)
+        named = {one.part for one in self.requirements}
+        chosen = tuple(size for size in self.sizes if size == self.sizes[-1] or batch_part(size) in named)
+        left_out = tuple(size for size in self.sizes if size not in chosen)
+        first = with_fewer(self, LEAST, batch_sizes=chosen, _left_out=left_out)
+        return (first, every, self) if left_out else (every, self)
+
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """Sizes that are not timed, since the others may decide by themselves."""
+        return self._left_out
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -1,0 +1,113 @@
+"""Looks at 3 and 4 of 5 processes: what they add to how often a percentile, or a mean over processes, errs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evalspec.evidence.estimate import Estimate, Side
+from evalspec.running.looks import FARTHER, FARTHER_BESIDE, STRICTER
+from evalspec.stats.timing.percentile import percentile
+from evalspec.stats.timing.processes import over_processes, paired_log_ratio
+from evalspec.timing.looks import looks_at
+from tests.stats.simulated import allowed
+from tests.stats.timing import designs
+from tests.stats.timing.designs import Design
+
+RUNS, PROOF_RUNS = 150, 1000
+K, QUERIES = 5, 600
+LEVELS: dict[Side, float] = {"upper": 0.05, "lower": 0.002}
+EVERY = {
+    **designs.STALLS, **designs.LEVELS, **designs.IN_TIME,
+    "five bursts": designs.few_bursts(1440, 5), "five regimes": designs.few_regimes(1440, 5),
+}  # fmt: skip
+"""Bursts by the queries that are planned: nothing passes at a look without 1.25 times as many (`Latency.expected`)."""
+
+
+def shown(estimate: Estimate, threshold: float, side: Side, by: float = 1.0) -> bool:
+    """The side is shown, at a level and against a threshold that are so many times as strict."""
+    strict = 1.0 if by == 1.0 else STRICTER
+    p = estimate.p_value(threshold / by if side == "upper" else threshold * by, side)
+    return p is not None and p <= LEVELS[side] / strict
+
+
+def errors(design: Design, p: float, runs: int, seed: int) -> NDArray[np.float64]:
+    """Shares of runs that err by (PASS with looks, PASS without, FAIL with looks, FAIL without) at the threshold."""
+    rng, at = np.random.default_rng(seed), design.truth(p)
+    wrong = np.zeros(4)
+    for _ in range(runs):
+        series = list(design.draw(rng, K, QUERIES))
+        ends = [shown(percentile(series, p), at * (1.0 - 1e-9 * (side == "upper")), side) for side in LEVELS]
+        looks = [percentile(series[:some], p) for some in looks_at(K)]
+        for place, side in enumerate(LEVELS):
+            early = any(shown(one, at, side, FARTHER) for one in looks)
+            wrong[2 * place] += early or ends[place]
+            wrong[2 * place + 1] += ends[place]
+    return wrong / runs
+
+
+def held(found: NDArray[np.float64], runs: int) -> bool:
+    """PASS errs in at most 6.5 %, FAIL at 99.8 % in at most 1 %, as far as so many runs can tell."""
+    return bool((found[[0, 2]] <= allowed(runs, np.array([0.065, 0.01]))).all())
+
+
+@pytest.mark.parametrize("name", ["levels normal .1", "shares differ .6", "five bursts", "drift .05"])
+def test_looks_keep_the_levels_of_percentiles(name: str) -> None:
+    found = errors(EVERY[name], 0.99, RUNS, 1)
+    assert held(found, RUNS) and found[0] - found[1] <= 0.02
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", sorted(EVERY))
+def test_looks_keep_the_levels_of_percentiles_in_all_designs(name: str) -> None:
+    found = errors(EVERY[name], 0.99, PROOF_RUNS, 2)
+    assert held(found, PROOF_RUNS) and found[0] - found[1] <= 0.015 and found[2] - found[3] <= 0.003
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", sorted(designs.HEAVY))
+def test_looks_add_nothing_where_five_processes_show_too_little(name: str) -> None:
+    """Without looks a p99 at its limit passes in up to 27 % of runs here."""
+    found = errors(designs.HEAVY[name], 0.99, PROOF_RUNS, 3)
+    assert found[0] - found[1] <= 0.01 and found[2] - found[3] <= 0.003
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("kind", ["rate", "time", "pairs"])
+def test_looks_keep_the_levels_of_means_over_processes(kind: str, spread: float) -> None:
+    """Rates by t, times also as lognormal, ratios of pairs: 4,000 runs of lognormal processes."""
+    rng, runs = np.random.default_rng(4), 4000
+    logs = spread * rng.standard_normal((runs, K))
+    mean = float(np.exp(0.5 * spread**2))
+    found = np.zeros(2)
+    for row in logs:
+
+        def at(some: int, row: NDArray[np.float64] = row) -> Estimate | None:
+            if kind == "pairs":
+                return paired_log_ratio(np.exp(row[:some]), np.ones(some)).ratio()
+            return over_processes(np.exp(row[:some]), least=0.0, skewed=kind == "time")
+
+        truth = 1.0 if kind == "pairs" else mean
+        better: Side = "lower" if kind == "rate" else "upper"
+        for place, (side, level) in enumerate(((better, 0.05), ("upper" if better == "lower" else "lower", 0.002))):
+            for some in (*looks_at(K), K):
+                estimate, last = at(some), some == K
+                assert estimate is not None
+                by = 1.0 if last else FARTHER_BESIDE if kind == "pairs" else FARTHER
+                p = estimate.p_value(truth / by if side == "upper" else truth * by, side)
+                if p is not None and p <= level / (1.0 if last else STRICTER):
+                    found[place] += 1
+                    break
+    assert (found / runs <= allowed(runs, np.array([0.065, 0.01]))).all()
+
+
+@pytest.mark.parametrize(("name", "times"), [("calm", 8.0), ("levels normal .05", 10.0), ("levels normal .1", 16.0)])
+def test_what_is_far_ends_at_a_look(name: str, times: float) -> None:
+    """With three processes how far they differ is known so badly that they must be far indeed where they do."""
+    rng, at = np.random.default_rng(5), times * EVERY[name].truth(0.99)
+    ended = 0
+    for _ in range(60):
+        series = list(EVERY[name].draw(rng, looks_at(K)[-1], QUERIES))
+        ended += any(shown(percentile(series[:some], 0.99), at, "upper", FARTHER) for some in looks_at(K))
+    assert ended >= 54
