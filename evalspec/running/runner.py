@@ -61,6 +61,9 @@ from evalspec.running.trials import tried_models
 from evalspec.verdict import decide
 from evalspec.version import __version__
 
+FIRST = 4
+"""Checks whose modules are imported while datasets are read; later ones import theirs beside others."""
+
 
 def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | None = None) -> tuple[Record, Path]:
     """Run a plan and write its record; a signal ends what is measured, and the record says so.
@@ -157,6 +160,8 @@ class _Run:
         self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
         try:
             self.observer.step("reading datasets and models")
+            untimed = (one.check for one in self.plan.checks if one.check.dimension != "system")
+            self.shared.begin(itertools.islice(untimed, FIRST))
             datasets = [name for one in self.plan.checks for name in one.datasets]
             models = [name for one in self.plan.checks for name in one.models]
             about = [check.model for check in self.spec.checks if check.uses_model]
@@ -394,7 +399,7 @@ class _Run:
         """Answer of a child that runs the check."""
         if self.options.draft or job.check.dimension != "system":
             return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=self._ahead(job.check))
-        self.shared.close()
+        self.shared.rest()
         self.subjects.release()
         with self.children.start("evalspec.running.children.checking", job, f"check-{job.check.name}") as child:
             return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)

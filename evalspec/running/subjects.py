@@ -33,7 +33,7 @@ from evalspec.redaction import Redaction
 from evalspec.running.children.ahead import may_start_together
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
 from evalspec.running.children.kept_rows import unnamed_file
-from evalspec.running.children.process import Child, Limits
+from evalspec.running.children.process import Child, Limits, resident_bytes
 from evalspec.running.children.workers import note_read
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of
 from evalspec.running.journal.events import JournalEvents, ModelAnswered, otherwise
@@ -81,6 +81,10 @@ class WatchesChecks(Protocol):
 
     def ended(self, end: CheckEnd) -> None:
         """Tell that a check has ended."""
+
+
+MOST_IDLE = 256 * 2**20
+"""Size of a child that reads, up to which it waits for the end of the run."""
 
 
 class Children:
@@ -171,6 +175,8 @@ class Subjects:
         self._open = contextlib.ExitStack()
         self._workers: dict[str, tuple[contextlib.ExitStack, Child]] = {}
         """Workers that hold a model for the next dataset, by model."""
+        self._reader: tuple[contextlib.ExitStack, Child] | None = None
+        """Child that read the datasets, and will read them again at the end."""
         self._loading: set[str] = set()
         """Models whose workers have not yet said that they are loaded."""
         self.parts = replace(parts, kept=self.kept)
@@ -210,7 +216,7 @@ class Subjects:
 
     def _describe(self, wanted: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Ask one child about all of these; return those that are left when one of them has killed it."""
-        with self._children.start("evalspec.running.children.reader", self.parts, "reader") as child:
+        with self._reading() as child:
             for index, (what, name) in enumerate(wanted):
                 try:
                     question = {"do": what, "name": name} | self._place(what, name) | self._leaves(what)
@@ -227,6 +233,27 @@ class Subjects:
                 else:
                     self.models[name] = ModelRecord.model_validate(answer["record"])
         return []
+
+    @contextmanager
+    def _reading(self) -> Iterator[Child]:
+        """A child that reads: the one that read before, if it is there and holds little, else a new one."""
+        if self._reader is None or not self._reader[1].alive:
+            self._let_go()
+            held = contextlib.ExitStack()
+            child = held.enter_context(self._children.start("evalspec.running.children.reader", self.parts, "reader"))
+            self._reader = held, child
+        child = self._reader[1]
+        try:
+            yield child
+        finally:
+            if not child.alive or resident_bytes(child.pid) > MOST_IDLE:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """End the child that reads."""
+        if self._reader is not None:
+            self._reader[0].close()
+            self._reader = None
 
     def _place(self, what: str, name: str) -> dict[str, Any]:
         """Field of a question: the file that keeps a dataset's rows for later children; empty where none is to."""
@@ -276,6 +303,7 @@ class Subjects:
     def close(self) -> None:
         """Let go of the rows and workers that were kept."""
         self.release()
+        self._let_go()
         self.kept.clear()
         self._open.close()
 
@@ -440,7 +468,11 @@ class Subjects:
     def changed(self) -> dict[str, str]:
         """Changes since datasets and models were described, in words, by ``dataset NAME`` or ``model NAME``."""
         now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
-        now._look(self.datasets, self.models)
+        now._reader, self._reader = self._reader, None
+        try:
+            now._look(self.datasets, self.models)
+        finally:
+            now._let_go()
         changes = {}
         for name, one in self.datasets.items():
             if name not in now.datasets or now.datasets[name].digest != one.digest:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import base64
 import contextlib
 import pickle
+from collections.abc import Iterable
+from importlib import import_module
 
 from evalspec.errors import WorkerError
+from evalspec.language.parts import Check
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import CheckJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.process import Child, resident_bytes
 from evalspec.running.children.scans import MOST_BYTES, Ahead, Scans
 from evalspec.running.subjects import Children
+
+MOST_IDLE = 256 * 2**20
+"""Size of a child up to which it may stay beside what is timed, asleep."""
 
 
 class SharedChild:
@@ -30,6 +36,14 @@ class SharedChild:
         self._screened: tuple[Child, str] | None = None
         self._keeps = False
         self._alone = False
+        self._begins = False
+
+    def begin(self, checks: Iterable[Check]) -> None:
+        """Start the child, which imports what these checks need while something else goes on."""
+        modules = tuple(dict.fromkeys(f"{type(one).__module__.rpartition('.')[0]}.measure" for one in checks))
+        if modules:
+            self._ready().tell({"do": "begin", "modules": modules})
+            self._begins = True
 
     def ask(self, job: CheckJob, *, progress: Progress, time_s: float, ahead: Ahead = ()) -> Message:
         """Answer to a check's job, as a child of its own would give it.
@@ -83,6 +97,9 @@ class SharedChild:
         if self._child is None or not self._child.alive or self._full(self._child):
             self.close()
             self._child = self._open.enter_context(self._children.start(__name__, None, "checks"))
+        if self._begins:
+            self._begins = False
+            self._child.answer()
         return self._child
 
     def _full(self, child: Child) -> bool:
@@ -92,10 +109,16 @@ class SharedChild:
         """
         return resident_bytes(child.pid) > (2 if self._keeps else 1) * MOST_BYTES
 
+    def rest(self) -> None:
+        """Let the child go before something is timed, unless it is small: it then sleeps until screens look."""
+        if self._child is not None and resident_bytes(self._child.pid) > MOST_IDLE:
+            self.close()
+
     def close(self) -> None:
         """Let the child go."""
         self._open.close()
         self._child = None
+        self._begins = False
 
 
 def packed_job(job: object) -> str:
@@ -111,6 +134,11 @@ def start(job: None) -> Handler:
     scans, screener = Scans(), Screener()
 
     def handle(question: Message, progress: Progress) -> Message:
+        if question["do"] == "begin":
+            for module in question["modules"]:
+                with contextlib.suppress(ImportError):
+                    import_module(module)
+            return {}
         if question["do"] == "screen":
             return screener.handle(question, progress)
         # It comes from the process that started this one, over a socket that nobody else has.

@@ -16,6 +16,7 @@ SEEN_TIMES = 10.0
 _FURTHEST = 700.0
 """Logarithm of the largest number."""
 _EXACT = 1e-13
+_HALVINGS = 50
 
 
 @lru_cache(maxsize=64)
@@ -27,20 +28,50 @@ def variances(values: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return even**2 / float((even**2).sum()), half / gammaincinv(half, even**3)
 
 
-def p_mean_below(values: NDArray[np.float64], threshold: float, noise: float = 0.0) -> float:
-    """Evidence that the mean of lognormal values is below a threshold: a generalized p-value, also for few.
+def p_share_below(shares: NDArray[np.float64], threshold: float, noise: float = 0.0) -> float:
+    """Evidence that the mean of shares is below a threshold, were they lognormal but for what would be over 1.
+
+    A generalized p-value, also for few. Without the limit a few tiny shares that differ by a factor of ten could not
+    show that they are below a half.
 
     Args:
-        values: shape (k,), k >= 2, positive.
-        threshold: Positive.
+        shares: shape (k,), k >= 2, positive.
+        threshold: In 0..1.
         noise: What of the variance of their logarithms is error of measurement, which moves no mean.
 
     References:
         Krishnamoorthy and Mathew (2003), Inferences on the means of lognormal distributions using generalized p-values
         and generalized confidence intervals, Journal of Statistical Planning and Inference 115.
     """
-    logs = np.log(values)
-    return LogMean(float(logs.mean()), float(logs.var(ddof=1)), len(logs), noise).p_below(threshold)
+    logs = np.log(shares)
+    chances, times = variances(len(logs))
+    variance = float(logs.var(ddof=1))
+    places = _middles(min(threshold, 1.0), np.sqrt(max(0.0, variance - noise) * times))
+    return _chance(float(logs.mean()) - places, np.sqrt(np.maximum(variance * times, noise) / len(logs)), chances)
+
+
+def _middles(mean: float, spreads: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Middle of the logarithms at which shares that end at 1 have this mean, at each of their spreads; shape (s,)."""
+    from scipy.special import log_ndtr, ndtr
+
+    spread = np.maximum(spreads, 1e-9)
+    low, high = math.log(mean) - 0.5 * spread**2, np.full(len(spread), max(0.0, math.log(mean))) + 9.0 * spread
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        inside = np.exp(np.minimum(middle + 0.5 * spread**2 + log_ndtr(-(middle + spread**2) / spread), 0.0))
+        less = inside + ndtr(middle / spread) < mean
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    found: NDArray[np.float64] = low
+    return found
+
+
+def _chance(away: NDArray[np.float64], error: NDArray[np.float64], chances: NDArray[np.float64]) -> float:
+    """Normal p-value of being so far above, averaged over what the error may be."""
+    from scipy.special import ndtr
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(error > 0.0, away / error, np.copysign(np.inf, away))
+    return float(chances @ ndtr(z))
 
 
 @dataclass(frozen=True)
@@ -51,7 +82,7 @@ class LogMean:
         middle: Mean of their logarithms.
         variance: Of their logarithms.
         n: Values.
-        noise: As in `p_mean_below`.
+        noise: What of their variance is error of measurement, which moves no mean.
         most: Threshold up to which this is believed: of one beyond no more is shown; infinite: of any.
     """
 
@@ -63,15 +94,10 @@ class LogMean:
 
     def p_below(self, threshold: float) -> float:
         """Evidence that the mean is below a positive threshold."""
-        from scipy.special import ndtr
-
         chances, times = variances(self.n)
         at = math.log(min(threshold, self.most))
         away = self.middle + 0.5 * max(0.0, self.variance - self.noise) * times - at
-        error = np.sqrt(np.maximum(self.variance * times, self.noise) / self.n)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(error > 0.0, away / error, np.copysign(np.inf, away))
-        return float(chances @ ndtr(z))
+        return _chance(away, np.sqrt(np.maximum(self.variance * times, self.noise) / self.n), chances)
 
     def upper(self, confidence: float) -> float | None:
         """The smallest threshold below which the mean is shown to be; None: none is, as far as this is believed."""

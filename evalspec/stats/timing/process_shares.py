@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.stats.means.lognormal import p_mean_below
+from evalspec.stats.means.lognormal import p_share_below
 
 UNSEEN = 0.3
 """Added to the queries over a threshold in each process where their logarithm is taken: none may be."""
@@ -27,7 +27,7 @@ def p_under(shares: NDArray[np.float64], share: float, queries: float, effect: f
     few = HALF / queries
     # At the share that is held against: where none is over the threshold, nothing else tells how far counts vary.
     noise = effect / (queries * (share + few))
-    return max(_t(share - shares), p_mean_below(shares + few, share + few, noise))
+    return max(_t(share - shares), p_share_below(shares + few, share + few, noise))
 
 
 def p_over(shares: NDArray[np.float64], share: float, queries: float) -> float:
