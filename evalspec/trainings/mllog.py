@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,6 +16,10 @@ from evalspec.trainings.reading.run import Evaluation, Status, TrainingRun
 
 TOKEN = ":::MLLOG"
 SAMPLES, EPOCH, STEPS = "samples_count", "epoch_num", ("step_num", "step", "iteration")
+BATCH = "global_batch_size"
+_KEYS = ("init_start", "run_start", "run_stop", "seed", "train_samples", BATCH, SAMPLES, EPOCH, *STEPS)
+_TELLS = re.compile(rf'"(?:{"|".join(_KEYS)})"')
+_NESTED = re.compile(r'"value":\s*[\[{]')
 
 
 class MllogTraining(TrainingLog):
@@ -51,7 +56,7 @@ class _Event:
 def _event(file: LogFile, number: int, line: str, *, last: bool) -> _Event | None:
     """The event of a line; None of others, and of one that is cut in the middle at the end of the file."""
     _, token, text = line.partition(TOKEN)
-    if not token:
+    if not token or _says_nothing(text):
         return None
     try:
         read = json.loads(text.strip())
@@ -65,6 +70,11 @@ def _event(file: LogFile, number: int, line: str, *, last: bool) -> _Event | Non
         f"line {number} of {file.name} is not an MLLOG event: it has no `time_ms` and `key` as JSON",
         remedy="copy the log again, as it was written",
     )
+
+
+def _says_nothing(text: str) -> bool:
+    """True of an event that is whole and holds neither a measure nor a fact of the run: JSON is read of no other."""
+    return text.rstrip().endswith("}") and (_TELLS.search(text) is None or _NESTED.search(text) is not None)
 
 
 @dataclass
@@ -120,18 +130,24 @@ class _RunLog:
         if self.start_s is None:
             message = f"{self.file.name} has no run_start: no run of MLPerf begins in it"
             raise InputError(message, remedy="name logs of MLPerf Training, such as result_0.txt")
-        seed = self.numbers.get("seed")
+        seed = self._whole("seed")
         before = None if self.init_s is None or self.init_s > self.start_s else self.start_s - self.init_s
         last = max([self.start_s, *(event.time_s for event, _ in self.taken)])
         return TrainingRun(
             self.file.name,
             tuple(dict.fromkeys(self._evaluation(event, value) for event, value in self.taken)),
-            seed=self.file.seed if seed is None else int(seed),
+            seed=self.file.seed if seed is None else seed,
             workers=self.file.workers or workers,
             before_s=before,
             end_s=(last if self.stop is None else self.stop.time_s) - self.start_s,
             status=self._status(),
+            batch=self._whole(BATCH),
         )
+
+    def _whole(self, key: str) -> int | None:
+        """A whole number that is logged; None: it is none, or not there."""
+        found = self.numbers.get(key)
+        return int(found) if found is not None and found.is_integer() and abs(found) < 2**63 else None
 
     def _status(self) -> Status:
         if self.stop is None:

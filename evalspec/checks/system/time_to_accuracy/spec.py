@@ -11,7 +11,15 @@ from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
 from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
-from evalspec.timing.targets import EVALUATION_COLUMNS, Quantity, Target, TargetSentence, check_training, read_target
+from evalspec.timing.targets import (
+    EVALUATION_COLUMNS,
+    NO_MEASURE,
+    Quantity,
+    Target,
+    TargetSentence,
+    check_training,
+    read_target,
+)
 from evalspec.timing.training_defects import training_defects
 
 if TYPE_CHECKING:
@@ -145,8 +153,10 @@ class TimeToAccuracy(Check):
         return None
 
     def inspects(self) -> tuple[NeedRows, ...]:
-        """Runs and measures of the training, whose number says what can be shown."""
-        return (NeedRows(self.training, ("run", "metric", "value", "limit_s", *LOGGED.values())),)
+        """Runs and measures of the training, whose number says what can be shown, and of those it is held against."""
+        own = ("run", "metric", "value", "limit_s", *LOGGED.values())
+        others = ("metric",)
+        return (NeedRows(self.training, own), *(NeedRows(name, others) for name in self.sides_named))
 
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
         """Number of runs; refuses a measure that is not logged, a limit that is too short, and too few runs."""
@@ -158,7 +168,15 @@ class TimeToAccuracy(Check):
             self._check_limit(one, limits[0] if limits else None)
             self._check_runs(one, runs)
             self._check_logged(one, table)
+            if one.model is not None:
+                self._check_points(one, tables[one.model], one.model)
         return runs
+
+    def _check_points(self, one: Requirement, beside: pa.Table, name: str) -> None:
+        """Refuse to hold anything but samples against reference points."""
+        if set(beside.column("metric").to_pylist()) == {NO_MEASURE} and REACHED[one.metric][0] != "samples":
+            message = f"{one.sentence!r} asks for more than {name} knows, which are points in samples"
+            raise InputError(message, remedy=f"require samples_to_accuracy_p50 <= 1.05x {name}")
 
     def _check_limit(self, one: Requirement, limit_s: float | None) -> None:
         if limit_s is None or one.model is not None or not one.metric.startswith("time_"):
