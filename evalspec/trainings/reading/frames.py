@@ -40,7 +40,7 @@ class Frames:
                 return
             length, total = _HEAD.unpack_from(self._content, place)
             if masked_sum(self._content[place : place + 8]) != total:
-                raise self._damaged(place)
+                raise self._damaged(place) if place else self._foreign()
             end = place + _HEAD.size + length + _SUM.size
             if end > size:
                 self.torn = True
@@ -69,10 +69,11 @@ class Frames:
         content = self._content[place + _HEAD.size : end - _SUM.size]
         return masked_sum(content) == int(_SUM.unpack_from(self._content, end - _SUM.size)[0])
 
+    def _foreign(self) -> InputError:
+        remedy = "name event files, such as events.out.tfevents.1726000000.host, or the folder of a run"
+        return InputError(f"{self._name} does not begin as an event file of TensorBoard does", remedy=remedy)
+
     def _damaged(self, place: int) -> InputError:
-        if not place:
-            remedy = "name event files, such as events.out.tfevents.1726000000.host, or the folder of a run"
-            return InputError(f"{self._name} does not begin as an event file of TensorBoard does", remedy=remedy)
         message = f"{self._name} is damaged: the sum of the frame at byte {place:,} does not match its content"
         return InputError(message, remedy="copy the log again, as it was written")
 

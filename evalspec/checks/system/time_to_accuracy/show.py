@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.evidence.blocks import AnyBlock, Column, Curve, Points, Reference, Series, Table
+from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import plural
 from evalspec.stats.training.reference_points import Form, PointGroup, convergence_test, dropped, olympic_mean
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 NAMED = 5
 """So many runs are named in a sentence."""
-LINES, POINTS, CLOUD = 6, 200, 4_000
-"""So many runs are drawn as lines, each with so many points at most; of more runs all evaluations, so many in all."""
+LINES, POINTS, MOST_POINTS = 6, 200, 4_000
+"""So many runs are named, each with so many points at most; of more runs lines have two colours, and so many points
+in all."""
 MINUTE = 60.0
 
 
@@ -44,35 +46,39 @@ def blocks(
     return found
 
 
-def _over_time(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | Points | None:
-    """Lines of a few runs, or the evaluations of all."""
+def _over_time(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | None:
+    """A line of each run; of more than a few runs, lines are told apart by whether they got there."""
     many = len(runs) > LINES
-    each = max(10, CLOUD // len(runs)) if many else POINTS
+    each = max(10, MOST_POINTS // len(runs)) if many else POINTS
     drawn = [(run, one) for run in runs if (one := _series(run, each)) is not None]
     if not drawn:
         return None
     limits = [one for one in check.requirements if one.metric.startswith("time_") and one.model is None]
     lines = [Reference(label=check.target, value=check.goal.value, axis="y", says_value=True)]
     lines += [Reference(label=one.sentence, value=one.threshold, axis="x", says_value=True) for one in limits]
-    if math.isfinite(runs[0].limit_s) and not limits:
+    if math.isfinite(runs[0].limit_s):
         lines.append(Reference(label="limit", value=runs[0].limit_s / MINUTE, axis="x"))
     measure = check.goal.metric
-    title, references = f"{measure} over time", tuple(lines)
-    if not many:
-        return Curve(
-            title=title, caption="Every run, a line each.", x_label="time", x_unit="min", y_label=measure,
-            series=tuple(one for _, one in drawn), references=references,
-        )  # fmt: skip
-    groups = (("reached", [one for run, one in drawn if run.reached is not None]),
-              ("not reached", [one for run, one in drawn if run.reached is None]))  # fmt: skip
-    return Points(
-        title=title, caption=f"Evaluations of all {len(runs)} runs.", x_label="time", x_unit="min", y_label=measure,
-        series=tuple(
-            Series(name=name, x=tuple(x for one in some for x in one.x), y=tuple(y for one in some for y in one.y))
-            for name, some in groups if some
-        ),
-        references=references,
+    groups = [
+        ("reached", [one for run, one in drawn if run.reached is not None]),
+        ("not reached", [one for run, one in drawn if run.reached is None]),
+    ]
+    together = tuple(_together(f"{name}: {plural(len(some), 'run')}", some) for name, some in groups if some)
+    return Curve(
+        title=f"{measure} over time", caption="Every run, a line each.", x_label="time", x_unit="min", y_label=measure,
+        series=together if many else tuple(one for _, one in drawn), references=tuple(lines),
     )  # fmt: skip
+
+
+def _together(name: str, lines: Sequence[Series]) -> Series:
+    """Lines of many runs under one name."""
+    ends = np.cumsum([len(one.x) for one in lines]).tolist()
+    return Series(
+        name=name,
+        x=tuple(x for one in lines for x in one.x),
+        y=tuple(y for one in lines for y in one.y),
+        breaks=tuple(ends[:-1]),
+    )
 
 
 def _series(run: TargetRun, most: int) -> Series | None:
