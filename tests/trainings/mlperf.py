@@ -51,7 +51,7 @@ class Submission:
             write_mllog(
                 folder / f"result_{place}.txt", evaluations, seed=1_000 * self.workers + place,
                 before_min=self.before_min[place], status="aborted" if place in lost else "success",
-                batch=self.batch, prefix="",
+                batch=self.batch, prefix="", benchmark="llama31_8b",
             )  # fmt: skip
 
 

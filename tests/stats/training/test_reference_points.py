@@ -16,7 +16,7 @@ from evalspec.stats.training.reference_points import (
     olympic_mean,
     pruned,
 )
-from tests.trainings.mlperf import REFERENCE, TYCHE_8, TYCHE_72, TYCHE_512, reference_samples
+from tests.trainings.mlperf import REFERENCE, TYCHE_8, TYCHE_72, TYCHE_512, Submission, reference_samples
 
 
 def group(batch: int, *samples: float) -> PointGroup:
@@ -63,6 +63,36 @@ def test_the_checker_takes_all_runs_for_the_deviation(
     assert (test.reference, test.deviation) == (mean, pytest.approx(deviation, abs=5e-5))
     assert test.least == pytest.approx(least, abs=2e-4)
     assert test.passed is passed
+
+
+@pytest.mark.parametrize(
+    ("own", "batch", "mean", "deviation", "least", "factor"),
+    [
+        (TYCHE_8, 16, 161_109.3333, 4_387.6936, 157_919.5455, 1.0),
+        (TYCHE_72, 36, 184_832.0, 7_597.4356, 179_411.1448, 1.0177861),
+        (TYCHE_512, 64, 226_645.3333, 10_623.9692, 218_921.8661, 1.0106545),
+    ],
+    ids=["8 GPUs", "72 GPUs, interpolated", "512 GPUs"],
+)
+def test_the_checker_says_the_same_of_submissions(
+    own: Submission, batch: int, mean: float, deviation: float, least: float, factor: float
+) -> None:
+    """mlperf-logging 4.1.68 over logs that `Submission.write` and `write_rcps` write: PASSED, with these figures.
+
+    python -m mlperf_logging.rcp_checker DIR --rcp_version 5.1.0 --custom_rcps rcps.json --verbose
+    """
+    test = convergence_test(own.samples, LLAMA, batch, "code")
+    assert test is not None
+    assert test.passed
+    assert (test.reference, test.deviation) == (pytest.approx(mean, abs=1e-4), pytest.approx(deviation, abs=1e-4))
+    assert (test.least, test.factor) == (pytest.approx(least, abs=1e-3), pytest.approx(factor, abs=1e-7))
+
+
+def test_the_checker_fails_half_the_samples() -> None:
+    """Mean 90,624 of tyche's samples by two: FAILED."""
+    test = convergence_test(np.array(TYCHE_8.samples) / 2, LLAMA, 16, "code")
+    assert test is not None
+    assert (test.mean, test.passed) == (90_624.0, False)
 
 
 def test_the_least_mean_is_where_scipys_t_test_turns() -> None:

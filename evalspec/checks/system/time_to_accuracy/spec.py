@@ -77,17 +77,25 @@ class TimeToAccuracy(Check):
     that stops in the middle there is no comparison.
     The clock starts with the process (`clock: process`): imports, compilation and loading are in, as far as the log has
     them. `clock: run_start` starts where the log's own clock does, and the time before it is told.
-    `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
-    of the rest, invalid with two runs that did not converge. It decides nothing.
+    `samples_to_accuracy_p50 <= 1.05x reference` with `kind: rcp` compares with the reference convergence points of
+    MLPerf at the batch size of the runs. Between two batch sizes the points are interpolated, in their order; outside
+    of them there is no comparison.
     Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
     or leaked validation rows.
+    `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
+    of the rest, invalid with two runs that did not converge (of 40 runs, four on each side). Against reference points
+    it shows the test of convergence, too: the least mean of samples by a one-sided t-test at 5 %, as the rules
+    have it, whose deviation is without the dropped points, and as `rcp_checker` of mlperf-logging does, whose deviation
+    is of all points and which prunes slow batch sizes. A submission that was faster by chance gets a normalised
+    score. None of it decides anything: not too fast is not as good.
 
     References: Conover, Practical Nonparametric Statistics (quantile test). Peto and Peto (1972), JRSS A 135. MLPerf
-    Training rules.
+    Training rules, with the appendix on reference convergence points.
 
     ## What it cannot show
     That no run was left out, unless `seeds:` says how many were started; that logs are of this code and these data;
-    that the saved model is as good as the log says. Early stopping on test rows looks like any other target.
+    that the saved model is as good as the log says; that reference points are for this target. Early stopping on test
+    rows looks like any other target.
 
     ## Example
     ```yaml
