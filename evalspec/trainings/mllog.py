@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,9 +16,6 @@ from evalspec.trainings.reading.run import Evaluation, Status, TrainingRun
 TOKEN = ":::MLLOG"
 SAMPLES, EPOCH, STEPS = "samples_count", "epoch_num", ("step_num", "step", "iteration")
 BATCH = "global_batch_size"
-_KEYS = ("init_start", "run_start", "run_stop", "seed", "train_samples", BATCH, SAMPLES, EPOCH, *STEPS)
-_TELLS = re.compile(rf'"(?:{"|".join(_KEYS)})"')
-_NESTED = re.compile(r'"value":\s*[\[{]')
 
 
 class MllogTraining(TrainingLog):
@@ -56,7 +52,7 @@ class _Event:
 def _event(file: LogFile, number: int, line: str, *, last: bool) -> _Event | None:
     """The event of a line; None of others, and of one that is cut in the middle at the end of the file."""
     _, token, text = line.partition(TOKEN)
-    if not token or _says_nothing(text):
+    if not token:
         return None
     try:
         read = json.loads(text.strip())
@@ -70,11 +66,6 @@ def _event(file: LogFile, number: int, line: str, *, last: bool) -> _Event | Non
         f"line {number} of {file.name} is not an MLLOG event: it has no `time_ms` and `key` as JSON",
         remedy="copy the log again, as it was written",
     )
-
-
-def _says_nothing(text: str) -> bool:
-    """True of an event that is whole and holds neither a measure nor a fact of the run: JSON is read of no other."""
-    return text.rstrip().endswith("}") and (_TELLS.search(text) is None or _NESTED.search(text) is not None)
 
 
 @dataclass

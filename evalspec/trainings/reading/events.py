@@ -63,7 +63,10 @@ def scalars(event: memoryview) -> tuple[float | None, list[Scalar]]:
                 continue
             if time_s is None or not math.isfinite(time_s):
                 raise ValueError("a value without a time")
-            listed.append(Scalar(one.text(TAG), found, time_s, step))
+            tag = one.text(TAG)
+            if not tag.strip() or not tag.isprintable():
+                raise ValueError(f"a value under the tag {tag[:40]!r}")
+            listed.append(Scalar(tag, found, time_s, step))
     return time_s, listed
 
 
@@ -112,6 +115,7 @@ def _listed(tensor: Message, dtype: int, form: str, field: int) -> Iterator[floa
 
 
 def _signed(value: int) -> int:
+    value %= 2**64
     return value - 2**64 if value >= 2**63 else value
 
 
