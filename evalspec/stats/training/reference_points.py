@@ -43,6 +43,7 @@ class ConvergenceTest:
         deviation: Of the reference.
         least: Least mean that passes.
         between: Batch sizes that the reference was interpolated from; None: it was measured.
+        smallest: The submission's batch is smaller than any: it is held against the smallest, which only a pass shows.
     """
 
     mean: float
@@ -50,6 +51,7 @@ class ConvergenceTest:
     deviation: float
     least: float
     between: tuple[int, int] | None
+    smallest: bool = False
 
     @property
     def passed(self) -> bool:
@@ -65,6 +67,11 @@ class ConvergenceTest:
     def factor(self) -> float:
         """Factor by which the score of a submission that was faster by chance is normalised; else 1."""
         return max(1.0, self.reference / self.mean)
+
+    @property
+    def known(self) -> bool:
+        """False where points are missing: a smaller batch than any, which needs fewer samples than the smallest."""
+        return self.passed or not self.smallest
 
 
 def dropped(runs: int) -> int:
@@ -138,7 +145,7 @@ def pruned(groups: Iterable[PointGroup], drop: int = 1) -> list[PointGroup]:
 def convergence_test(
     samples: ArrayLike, groups: Sequence[PointGroup], batch: int, form: Form = "rules"
 ) -> ConvergenceTest | None:
-    """The test of MLPerf: one-sided, two groups of one variance, at 5 %; None: no points at this batch size.
+    """The test of MLPerf: one-sided, two groups of one variance, at 5 %; None: the batch is larger than of any point.
 
     Args:
         samples: shape (n,), what each run of the submission took; infinite where it did not converge.
@@ -164,7 +171,8 @@ def convergence_test(
     # Both the rules and the checker count the submission's runs without the fastest and the slowest.
     runs = len(own) - 2
     reach = float(stdtrit(count + runs - 2, 1.0 - ALPHA)) * deviation * math.sqrt(1.0 / count + 1.0 / runs)
-    return ConvergenceTest(olympic_mean(own, drop), mean, deviation, mean - reach, between)
+    smallest = batch < min(one.batch for one in usable)
+    return ConvergenceTest(olympic_mean(own, drop), mean, deviation, mean - reach, between, smallest)
 
 
 def _moments(
@@ -180,8 +188,10 @@ def _moments(
     if batch in moments:
         return (*moments[batch], None)
     below, above = [one for one in moments if one < batch], [one for one in moments if one > batch]
-    if not below or not above:
+    if not above:
         return None
+    if not below:
+        return (*moments[above[0]], None)
     ends = (below[-1], above[0])
     mean, deviation = (float(np.interp(batch, ends, [moments[one][which] for one in ends])) for which in (0, 1))
     return mean, deviation, interpolated, ends

@@ -102,11 +102,22 @@ def test_the_least_mean_is_where_scipys_t_test_turns() -> None:
     assert found.pvalue / 2 == pytest.approx(0.05)
 
 
-def test_there_is_no_test_outside_of_the_batch_sizes() -> None:
-    """S4 and S6 of the rules have to run the reference; S5 is let through there, and is not told here."""
+def test_outside_of_the_batch_sizes() -> None:
+    """S4 and S6 of the rules have to run the reference; S5 meets the stricter criteria of the smallest batch."""
+    assert convergence_test([15] * 5, RULES, 512, "rules") is None
+    s5, s6 = (convergence_test([epochs] * 5, RULES, 64, "rules") for epochs in (16, 14))
+    assert s5 is not None and s5.smallest and s5.passed and s5.known
+    assert s6 is not None and s6.smallest and not s6.known
     for batch in (64, 512):
-        assert convergence_test([15] * 5, RULES, batch, "rules") is None
         assert group_at(RULES, batch) is None
+
+
+def test_a_batch_size_that_was_pruned_is_held_against_the_smallest_that_is_left() -> None:
+    """As `rcp_checker`, for which only pruned points are there."""
+    groups = [group(64, *[18] * 9, 19), group(128, *[14] * 9, 15), group(256, *[20] * 9, 21)]
+    code, rules = (convergence_test([17] * 5, groups, 64, form) for form in ("code", "rules"))  # type: ignore[arg-type]
+    assert code is not None and (code.reference, code.passed) == (14.0, True)
+    assert rules is not None and (rules.reference, rules.passed) == (18.0, False)
 
 
 def test_a_submission_that_was_faster_by_chance_is_normalised() -> None:

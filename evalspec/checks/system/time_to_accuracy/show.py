@@ -171,7 +171,7 @@ def _convergence(runs: Sequence[TargetRun], reference: str, groups: Sequence[Poi
     for form, name in FORMS:
         known = batch is not None and not any(math.isnan(one) for one in samples)
         test = convergence_test(samples, groups, batch, form) if known and batch is not None else None
-        if test is None:
+        if test is None or not test.known:
             rows.append((name, batch, *[None] * 5, "no points at this batch size" if known else "not known", None))
             continue
         state = "passed" if test.passed else "too fast" if math.isfinite(test.mean) else "did not converge"
