@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from evalspec.errors import InputError
@@ -155,3 +156,24 @@ def test_event_files_outside_of_the_folder_need_leave(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="outside the spec's folder"):
         training("tensorboard", path="run").read(Access(tmp_path / "spec"))
     assert training("tensorboard", path="run").read(Access(tmp_path / "spec", allow_outside=True)).num_rows
+
+
+def test_damage_is_a_sentence_or_a_run_that_was_cut(tmp_path: Path) -> None:
+    """Bytes changed anywhere, and events with any content in frames that are whole."""
+    draw = np.random.default_rng(1)
+    path = tmp_path / NAME
+    write_events(path, curve(20.0))
+    whole = path.read_bytes()
+    sound = rows(tmp_path, "tensorboard", path=NAME)
+    inside = event(START_S, 3, [("a", simple(0.5)), ("b", tensor(bytes(4))), ("c", tensor(bytes(3), 14, listed=13))])
+    for framed in (False, True) * 150:
+        content = bytearray(inside if framed else whole)
+        for place in draw.integers(0, len(content), 2).tolist():
+            content[place] ^= int(draw.integers(1, 256))
+        path.write_bytes(frame(bytes(content)) if framed else bytes(content))
+        try:
+            found = rows(tmp_path, "tensorboard", path=NAME)
+        except InputError as error:
+            assert "\n" not in str(error)
+        else:
+            assert framed or (found[0]["status"] == "cut" and len(found) < len(sound))
