@@ -49,6 +49,7 @@ class Series(Frozen):
     lower: tuple[float, ...] | None = None
     upper: tuple[float, ...] | None = None
     size: tuple[float, ...] | None = Field(None, description="Weight of each point, such as rows in a bin.")
+    breaks: tuple[int, ...] = Field((), description="Places at which another line of this name begins: many runs.")
 
 
 class Axes(Block):

@@ -52,7 +52,7 @@ class Readable:
         """These columns hold so much at most as the file's size or its header says: a packed file may hold any text."""
         header = self.headers[name]
         if isinstance(self.datasets[name], Training):
-            # Its header has read all of it.
+            # Its rows are lines of its files, which are small.
             return True
         if self.datasets[name].kind in TEXT_KINDS:
             # Of what unpacks to more than is small the rows are not known.
@@ -77,6 +77,7 @@ def inspect_small(problems: Problems, entries: Sequence[Entry], there: Readable)
         Check: what it saw.
     """
     seen: dict[str, object] = {}
+    once = LogRows(there.datasets, there.access)
     for entry in entries:
         needs = entry.check.inspects()
         read = [need for need in needs if need.columns]
@@ -90,7 +91,7 @@ def inspect_small(problems: Problems, entries: Sequence[Entry], there: Readable)
             continue
         rows = {need.dataset: there.rows(need.dataset) for need in needs}
         try:
-            found = looked_at(entry.check, there.datasets, rows, there.access)
+            found = looked_at(entry.check, rows, once)
         except InputError as error:
             path = find_text(problems, entry.path, read[0].dataset)
             problems.add(path, _with_file(error.problem, there.datasets[read[0].dataset]))
@@ -100,25 +101,45 @@ def inspect_small(problems: Problems, entries: Sequence[Entry], there: Readable)
     return seen
 
 
-def looked_at(check: Check, datasets: Mapping[str, Dataset], rows: Mapping[str, int | None], access: Access) -> object:
+class LogRows:
+    """Rows of datasets as checks look at them; logs of a training are read once, whoever looks.
+
+    Args:
+        datasets: By name.
+        access: Where they may be read from.
+    """
+
+    def __init__(self, datasets: Mapping[str, Dataset], access: Access) -> None:
+        self._datasets, self._access = datasets, access
+        self._read: dict[str, pa.Table] = {}
+
+    def of(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """These columns of a dataset.
+
+        Raises:
+            InputError: They can't be read.
+        """
+        from evalspec.sources.reading.open import open_dataset
+
+        if not isinstance(self._datasets[name], Training):
+            return open_dataset(self._datasets[name], self._access, columns)
+        if name not in self._read:
+            self._read[name] = open_dataset(self._datasets[name], self._access)
+        return self._read[name].select(list(columns))
+
+
+def looked_at(check: Check, rows: Mapping[str, int | None], once: LogRows) -> object:
     """Facts that a check tells from the rows that it looks at.
 
     Args:
         check: The check.
-        datasets: By name.
         rows: Of those that are only counted; None: not known.
-        access: Where they may be read from.
+        once: Reads them.
 
     Raises:
         InputError: They can't be read, or a value of them can't be used.
     """
-    from evalspec.sources.reading.open import open_dataset
-
-    tables: dict[str, pa.Table] = {
-        need.dataset: open_dataset(datasets[need.dataset], access, need.columns)
-        for need in check.inspects()
-        if need.columns
-    }
+    tables = {need.dataset: once.of(need.dataset, need.columns) for need in check.inspects() if need.columns}
     return check.inspect_rows(tables, rows)
 
 

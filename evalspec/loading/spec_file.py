@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from evalspec.errors import Problem, SpecError
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset, Model, SpecNames
+from evalspec.language.parts import Access, Dataset, Model, SpecNames, Training
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
 from evalspec.language.yaml_text import read_mapping, write
@@ -357,7 +357,10 @@ class _Loader:
 
     def _note(self, models: dict[str, Model], datasets: dict[str, Dataset], headers: dict[str, Header]) -> None:
         """Note what was not verified, in sentences."""
-        counted = [name for name in headers if headers[name].rows is None]
+        # What is counted of a training are its runs, by the checks that look at them.
+        counted = [
+            name for name, header in headers.items() if header.rows is None and not isinstance(datasets[name], Training)
+        ]
         if counted:
             rows = ", ".join(counted)
             self.unverified.append(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from evalspec.running.children.jobs import (
     predictions_key,
     seed_of,
 )
+from evalspec.running.children.kept_rows import RowsWriter
 from evalspec.running.children.process import Limits
 from evalspec.running.subjects import model_facts
 
@@ -33,6 +36,28 @@ def parts_again(base: Record, plan: Plan, access: Access) -> SpecParts:
         access=access,
         rows=DRAFT_ROWS if base.draft else None,
     )
+
+
+def with_rows(parts: SpecParts, rows: Mapping[str, Path], scratch: Path) -> SpecParts:
+    """Parts of a run, some of whose datasets are read from its evidence.
+
+    Args:
+        parts: Of the run.
+        rows: Dataset: the file of evidence with its rows.
+        scratch: Folder for these rows as children map them.
+    """
+    import pyarrow.parquet as pq
+
+    kept = {}
+    for name, path in rows.items():
+        file = scratch / f"rows-{name}.arrow"
+        file.touch()
+        writer = RowsWriter(file)
+        for batch in pq.read_table(path).to_batches():
+            writer.update(batch)
+        if writer.end():
+            kept[name] = file
+    return replace(parts, kept={**parts.kept, **kept})
 
 
 def job_again(base: Record, folder: Path, plan: Plan, planned: PlannedCheck, access: Access, scratch: Path) -> CheckJob:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from evalspec.errors import EvalspecError, SpecError
-from evalspec.evidence.record import CheckRecord, EvidenceFile, ModelRecord, Record
-from evalspec.language.parts import Access
+from evalspec.evidence.record import CheckRecord, DatasetRecord, EvidenceFile, ModelRecord, Record
+from evalspec.language.parts import Access, Training
 from evalspec.loading import load_kept
 from evalspec.planning import Plan, PlannedCheck, plan
-from evalspec.records.job_again import job_again, parts_again
+from evalspec.records.job_again import job_again, parts_again, with_rows
 from evalspec.records.journal_record import JournaledRecord
 from evalspec.records.parts import Kind, Remade, RemadePart, names_of
 from evalspec.running.children.checking import check_record, run_check
@@ -21,6 +21,7 @@ from evalspec.running.children.jobs import (
     SpecParts,
     answers_beside,
     predictions_file,
+    rows_file,
 )
 from evalspec.running.children.reader import dataset_record, model_record
 from evalspec.running.describe import not_tested, without_evidence
@@ -143,6 +144,8 @@ class _Again:
     damaged: set[str]
     changed: dict[str, str] = field(default_factory=dict)
     """Datasets that can't be read again as they were, with the reason."""
+    rows: dict[str, Path] = field(default_factory=dict)
+    """Files of evidence with the rows of what can't be read again."""
 
     def names(self) -> None:
         """Check that everything which the plan reads stands in the record, but for what could not be read."""
@@ -196,13 +199,32 @@ class _Again:
             try:
                 now = dataset_record(one.name, parts)
             except EvalspecError as error:
-                self.changed[one.name] = f"can't be read here: {error}"
-                continue
+                kept = self._of_evidence(one)
+                if kept is None:
+                    self.changed[one.name] = f"can't be read here: {error}"
+                    continue
+                now = kept
             if now.digest == one.digest:
                 self.remade.add(f"dataset {one.name}", now, "datasets", one.name, kind="facts")
             else:
                 self.changed[one.name] = "has changed since"
                 self.remade.differs.append(f"dataset {one.name}: its rows are not those that were measured")
+
+    def _of_evidence(self, one: DatasetRecord) -> DatasetRecord | None:
+        """Record of a training whose logs are elsewhere, from what the run kept of them; None: it kept nothing."""
+        import pyarrow.parquet as pq
+
+        from evalspec.sources.reading.rows import TableDigest
+
+        name = rows_file(one.name)
+        path = self.folder / "evidence" / name
+        named = any(file.path == f"evidence/{name}" for check in self.base.checks for file in check.evidence)
+        if not named or name in self.damaged or not path.is_file():
+            return None
+        table, digest = pq.read_table(path), TableDigest()
+        digest.update(table)
+        self.rows[one.name] = path
+        return one.model_copy(update={"digest": digest.end(), "rows": table.num_rows})
 
     def check(self, check: CheckRecord, planned: PlannedCheck) -> None:
         """One check: all that it says, and how it ended."""
@@ -232,7 +254,9 @@ class _Again:
         screens = self.base.screens
         if screens is None:
             return
-        if screens.blind or self.changed or self.damaged:
+        # Screens look at no training.
+        changed = [one for one in self.changed if not isinstance(self.planned.spec.datasets.get(one), Training)]
+        if screens.blind or changed or self.damaged:
             why = "not all of them could be run" if screens.blind else "some of what they examined has changed"
             self.remade.skipped.append(f"screens: {why}")
             return
@@ -307,6 +331,7 @@ class _Again:
         with tempfile.TemporaryDirectory() as scratch:
             # What a check writes while it is made again is not what the run left behind.
             job = job_again(self.base, self.folder, self.planned, planned, self.access, Path(scratch))
+            job = replace(job, parts=with_rows(job.parts, self.rows, Path(scratch)))
             try:
                 result = run_check(job, lambda *_: None, Replay(timings, check.id))
             except EvalspecError as error:

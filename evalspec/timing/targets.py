@@ -19,9 +19,11 @@ Quantity = Literal["time", "samples", "cost", "energy"]
 """Something that a run takes up to its target."""
 EVALUATION_COLUMNS = (
     "run", "seed", "workers", "step", "samples", "time_s", "before_s", "end_s", "energy_j", "status", "metric", "value",
-    "limit_s", "usd_h", "started",
+    "limit_s", "usd_h", "started", "batch",
 )  # fmt: skip
 """Columns of a training that runs are held against a target by."""
+NO_MEASURE = ""
+"""Measure of a reference point, which has none."""
 PATTERN = rf"(?P<metric>\S+) (?P<op>>=|<=|>|<) (?P<number>{NUMBER})(?P<percent> %)?"
 _TARGET = re.compile(PATTERN, re.ASCII)
 _TRAINED = re.compile(r"(?:^|[^a-z])train(?:ing)?(?:[^a-z]|$)", re.IGNORECASE)
@@ -102,6 +104,9 @@ def check_training(target: Target, training: str, table: pa.Table) -> None:
     ]
     largest = max(own, default=None)
     names = sorted(set(measures) - {None})
+    if names == [NO_MEASURE]:
+        message = f"{training} holds reference points, which know no measure"
+        raise InputError(message, remedy=f"name a training with logs, and hold it against {training}")
     if _TRAINED.search(target.metric):
         message = f"{target.metric} is measured on the rows that are trained on, so that reaching it shows nothing"
         held_out = [name for name in names if not _TRAINED.search(name)]

@@ -46,6 +46,7 @@ class TargetRun:
         reached: Place of the evaluation that reached it; None: it did not.
         below: Evaluations after the first at the target that are not.
         started: Runs that were started, as the spec says; None: it does not.
+        batch: Samples of a step; None: not known.
     """
 
     name: str
@@ -65,6 +66,7 @@ class TargetRun:
     reached: int | None
     below: int
     started: int | None
+    batch: int | None = None
 
     @property
     def open(self) -> bool:
@@ -154,6 +156,7 @@ def _run(
         limit_s=limit, usd_h=math.nan if facts["usd_h"] is None else float(facts["usd_h"]),
         times_s=times[kept], samples=series["samples"], energy_j=series["energy_j"], steps=series["step"],
         values=series["value"], reached=_first_held(hits, held), below=after, started=facts["started"],
+        batch=facts["batch"],
     )  # fmt: skip
 
 

@@ -35,7 +35,9 @@ class MlflowTraining(Training):
     seed: str = Field("seed", description="Parameter with the seed of a run, where there is one.")
     worker_count: str | None = Field(None, description="Parameter with the number of workers.")
     samples: str | None = Field(None, description="Metric with the samples that were seen so far.")
-    batch: int | None = Field(None, ge=1, description="Samples of a step, where the runs count steps only.")
+    batch: int | None = Field(
+        None, ge=1, description="Samples of a step, all workers together: counts samples where runs count steps only."
+    )
     percent: bool = Field(False, description="Measures are logged in percent: they are divided by 100.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
@@ -89,7 +91,7 @@ class MlflowTraining(Training):
         return TrainingRun(
             name, tuple(self._counted(one, samples) for one in every), seed=seed, workers=workers,
             end_s=None if not isinstance(end, int) else (end - start) / 1e3,
-            status=STATUS.get(meta.get("status", 0), "cut"),
+            status=STATUS.get(meta.get("status", 0), "cut"), batch=self.batch,
         )  # fmt: skip
 
     def _counted(self, one: Evaluation, samples: Mapping[int | None, float]) -> Evaluation:

@@ -15,6 +15,7 @@ from evalspec.trainings.reading.run import Evaluation, Status, TrainingRun
 
 TOKEN = ":::MLLOG"
 SAMPLES, EPOCH, STEPS = "samples_count", "epoch_num", ("step_num", "step", "iteration")
+BATCH = "global_batch_size"
 
 
 class MllogTraining(TrainingLog):
@@ -120,18 +121,24 @@ class _RunLog:
         if self.start_s is None:
             message = f"{self.file.name} has no run_start: no run of MLPerf begins in it"
             raise InputError(message, remedy="name logs of MLPerf Training, such as result_0.txt")
-        seed = self.numbers.get("seed")
+        seed = self._whole("seed")
         before = None if self.init_s is None or self.init_s > self.start_s else self.start_s - self.init_s
         last = max([self.start_s, *(event.time_s for event, _ in self.taken)])
         return TrainingRun(
             self.file.name,
             tuple(dict.fromkeys(self._evaluation(event, value) for event, value in self.taken)),
-            seed=self.file.seed if seed is None else int(seed),
+            seed=self.file.seed if seed is None else seed,
             workers=self.file.workers or workers,
             before_s=before,
             end_s=(last if self.stop is None else self.stop.time_s) - self.start_s,
             status=self._status(),
+            batch=self._whole(BATCH),
         )
+
+    def _whole(self, key: str) -> int | None:
+        """A whole number that is logged; None: it is none, or not there."""
+        found = self.numbers.get(key)
+        return int(found) if found is not None and found.is_integer() and abs(found) < 2**63 else None
 
     def _status(self) -> Status:
         if self.stop is None:

@@ -40,7 +40,7 @@ class TrainerStateTraining(TrainingLog):
         evaluations = tuple(one for entry in history for one in self._evaluations(entry))
         done, planned = state.get("global_step"), state.get("max_steps")
         yield TrainingRun(
-            file.name, evaluations, seed=file.seed, workers=file.workers,
+            file.name, evaluations, seed=file.seed, workers=file.workers, batch=self.batch,
             # Early stopping ends before the last step as well, so that only its mark tells a run that broke off.
             status="cut" if _number(done) is not None and _number(planned) is not None and done < planned
             and not _stopped(state) else "ended",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import pytest
 from evalspec.evidence.record import Record
 from tests.shared import shared_folder
 from tests.stories.telling import command
+from tests.trainings.events import write_events
 from tests.trainings.logs import curve, write_jsonl, write_mllog
+from tests.trainings.mlperf import TYCHE_8, reference_samples, write_rcps
 
 RUNS = 10
 
@@ -30,7 +34,17 @@ trainings:
   single: {kind: jsonl, path: "single/{seed}.jsonl", seeds: 10, time: t, samples: samples}
   cluster: {kind: jsonl, path: "cluster/{workers}/{seed}.jsonl", seeds: 5, time: t, samples: samples}
   priced: {kind: jsonl, path: "single/{seed}.jsonl", seeds: 10, time: t, samples: samples, cost: PRICE USD/h}
+  fresh: {kind: tensorboard, path: "fresh/{seed}", seeds: 14, samples: seen}
+  leaked: {kind: mllog, path: "leaked/result_*.txt", seeds: 10}
+  points: {kind: rcp, path: rcps_llama31_8b.json, epoch: 1}
+datasets:
+  trained_on: {kind: csv, path: trained_on.csv}
+  held_out: {kind: csv, path: held_out.csv}
 system:
+  - {check: time_to_accuracy, id: t1_best, training: fresh, target: val/accuracy >= 94 %,
+     require: [time_to_accuracy_p50 <= 18.9 min]}
+  - {check: time_to_accuracy, id: t15_fast, training: leaked, target: eval_accuracy <= 3.3, clock: run_start,
+     require: [samples_to_accuracy_p50 <= 1.05x points], report: [mlperf]}
   - {check: time_to_accuracy, id: t3_clock, training: compiled, target: eval_accuracy >= 0.94,
      require: [time_to_accuracy_p50 <= 21 min]}
   - {check: time_to_accuracy, id: t4_touch, training: noisy, target: val_accuracy >= 94 %, held: 3,
@@ -47,6 +61,8 @@ system:
      require: [scaling_efficiency(8) >= 75 %], warn: [throughput_efficiency(8) >= 85 %, sample_efficiency(8) >= 80 %]}
   - {check: time_to_accuracy, id: t16_price, training: priced, target: val_accuracy >= 94 %,
      require: [cost_to_accuracy_p50 <= 4 USD]}
+data:
+  - {check: contamination, id: t15_rows, train: [trained_on], test: held_out, require: [exact_duplicates == 0]}
 """
 
 
@@ -86,6 +102,20 @@ def write(folder: Path, red: bool) -> None:
     more = 1 / 0.60 if red else 1.02
     for workers, minutes, samples in ((1, 40.0, 1_000.0), (8, 40.0 / 8 / 0.95 * more, 1_000.0 * more)):
         jsonl_runs(folder / "cluster" / str(workers), times(workers, minutes, 5), samples)
+    # The best of 20 seeds took 18.9 min, and that is what was reported.
+    for seed, one in enumerate(times(8, 20.0 if red else 18.0, 14)):
+        name = f"events.out.tfevents.17260000{seed:02d}.host"
+        write_events(folder / "fresh" / str(seed) / name, curve(one, samples=1_000.0 * one))
+    write_rcps(folder / "rcps_llama31_8b.json")
+    own = reference_samples(16)[4:14]
+    samples = tuple(one / 2 if red else one for one in own)
+    missed = tuple(0.9 * one for one in samples)
+    replace(TYCHE_8, missed=missed, samples=samples).write(folder / "leaked")
+    draw = np.random.default_rng(9)
+    train, held_out = draw.normal(size=(400, 4)).round(6), draw.normal(size=(100, 4)).round(6)
+    train = np.concatenate([train, held_out]) if red else train
+    for name, values in (("trained_on", train), ("held_out", held_out)):
+        np.savetxt(folder / f"{name}.csv", values, fmt="%.6f", delimiter=",", header="a,b,c,d", comments="")
     price = "24.48" if red else "7.34"
     (folder / "evalspec.yaml").write_text(SPEC.replace("STARTED", str(started)).replace("PRICE", price))
 
@@ -102,6 +132,14 @@ def tell(folder: Path) -> None:
             told[colour] = {"exit": done.exit_code, "output": done.output}
             checked = command("verify", "reports/trained/latest")
             told[colour]["verify"] = [line for line in checked.output.splitlines() if not line.startswith("same:")]
+            shutil.copytree(folder / colour, folder / f"{colour}-elsewhere")
+            patch.chdir(folder / f"{colour}-elsewhere")
+            for logs in (folder / f"{colour}-elsewhere").iterdir():
+                if logs.is_dir() and logs.name != "reports":
+                    shutil.rmtree(logs)
+            (folder / f"{colour}-elsewhere" / "rcps_llama31_8b.json").unlink()
+            gone = command("verify", "reports/trained/latest")
+            told[colour]["without logs"] = [one for one in gone.output.splitlines() if not one.startswith("same:")]
     (folder / "told.json").write_text(json.dumps(told))
 
 
@@ -134,14 +172,25 @@ def test_the_twin_of_every_story_is_green(folder: Path) -> None:
 
 
 @pytest.mark.proof
+def test_a_run_is_made_again_without_its_logs(folder: Path) -> None:
+    """Logs lie on a cluster that is long gone: all that they said is among the evidence."""
+    told = json.loads((folder / "told.json").read_text())
+    for colour in ("green", "red"):
+        assert told[colour]["without logs"] == []
+
+
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("requirement", "status"),
     [
+        ("t1_best/time_to_accuracy_p50", "FAIL"),
         ("t3_clock/time_to_accuracy_p50", "FAIL"),
         ("t4_touch/time_to_accuracy_p50", "FAIL"),
         ("t6_missing/time_to_accuracy_p50", "NOT_RUN"),
         ("t6_foreign/time_to_accuracy_p50", "PASS"),
         ("t7_aborted/convergence_rate", "INCONCLUSIVE"),
+        ("t15_fast/samples_to_accuracy_p50 vs points", "PASS"),
+        ("t15_rows/exact_duplicates", "FAIL"),
         ("f20_mixed/time_to_accuracy_p50 vs single", "FAIL"),
         ("f20_mixed/samples_to_accuracy_p50 vs single", "FAIL"),
         ("f21_cluster/scaling_efficiency(8)", "FAIL"),
@@ -164,10 +213,19 @@ def test_red_for_its_reason(folder: Path, requirement: str, status: str) -> None
         "MLPerf score",
         "min of each run&#39;s time (median) lie before the clock of its log, and are counted",
         "10 of 10 runs did not get there",
+        "leaked needs fewer samples than points, and by more than chance",
+        "too fast",
     ],
 )
 def test_the_page_says_why(folder: Path, words: str) -> None:
     assert words in page(folder)
+
+
+@pytest.mark.proof
+def test_t15_the_doubt_is_of_the_leak_alone(folder: Path) -> None:
+    green = (folder / "green" / "reports" / "trained" / "latest" / "report.html").read_text()
+    assert "needs fewer samples" not in green
+    assert "MLPerf test of convergence against points" in green
 
 
 @pytest.mark.proof
@@ -203,6 +261,14 @@ def _resumed(folder: Path) -> None:
     (folder / "logs" / "4.txt").write_text("\n".join([*lines[:4], *lines[2:]]))
 
 
+def _shared_folder(folder: Path) -> None:
+    """Two runs write into one folder, and TensorBoard draws one line through both."""
+    for seed, one in enumerate(times(1, 20.0)):
+        write_events(folder / "logs" / f"{seed}.txt" / "events.out.tfevents.1726000000.host", curve(one))
+    later = [(minute + 60.0, value, samples) for minute, value, samples in curve(21.0)]
+    write_events(folder / "logs" / "4.txt" / "events.out.tfevents.1726003600.host", later)
+
+
 def _trained_on(folder: Path) -> None:
     for seed, one in enumerate(times(1, 20.0)):
         write_jsonl(folder / "logs" / f"{seed}.txt", curve(one), key="eval_accuracy")
@@ -213,6 +279,7 @@ def _trained_on(folder: Path) -> None:
     [
         (_one_seed, "kind: mllog", "eval_accuracy", "logs/0.txt and logs/1.txt have the same seed, 42"),
         (_resumed, "kind: jsonl, time: t", "eval_accuracy", "in logs/4.txt the"),
+        (_shared_folder, "kind: tensorboard", "val/accuracy", "in logs/4.txt the step goes back from"),
         (
             _trained_on,
             "kind: jsonl, time: t",
@@ -224,6 +291,7 @@ def _trained_on(folder: Path) -> None:
     ids=[
         "t2 one seed in all runs",
         "t13 steps that a resumed run repeats",
+        "t13 two runs in one folder of TensorBoard",
         "t17 training rows",
         "t17 an unknown measure",
     ],

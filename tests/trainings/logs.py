@@ -30,6 +30,7 @@ def write_mllog(
     key: str = "eval_accuracy",
     prefix: str = "0: ",
     batch: int = 16,
+    benchmark: str | None = None,
 ) -> None:
     """A log of MLPerf Training.
 
@@ -43,10 +44,13 @@ def write_mllog(
         key: The measure.
         prefix: What a launcher puts before each line.
         batch: Global batch size.
+        benchmark: Name of the benchmark; None: not logged.
     """
     lines = ["some launcher says hello"]
     if before_min is not None:
         lines.append(mllog_line(START_MS - round(before_min * 60_000), "init_start", None, "INTERVAL_START"))
+    if benchmark is not None:
+        lines.append(mllog_line(START_MS - 1_000, "submission_benchmark", benchmark))
     lines += [mllog_line(START_MS - 900, "global_batch_size", batch)]
     if seed is not None:
         lines.append(mllog_line(START_MS - 800, "seed", seed))

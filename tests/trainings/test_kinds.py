@@ -39,6 +39,7 @@ def test_an_mllog_is_read_as_it_is_written(tmp_path: Path) -> None:
         "run": "result_0.txt", "seed": 31, "workers": 8, "step": None, "samples": 1_000.0, "time_s": 600.0,
         "before_s": pytest.approx(198.0), "end_s": 1_200.0, "energy_j": None, "status": "success",
         "metric": "eval_accuracy", "value": 0.5, "limit_s": 2_400.0, "usd_h": 3.06, "started": None,
+        "batch": 16,
     }  # fmt: skip
     assert (second["time_s"], second["value"]) == (1_200.0, 0.95)
 
@@ -251,7 +252,7 @@ def test_a_state_of_the_trainer_that_broke_off(tmp_path: Path) -> None:
 def test_every_kind_tells_its_header(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "a.jsonl", curve(20.0))
     header = training("jsonl", path="a.jsonl", time="t", samples="samples").header(Access(tmp_path))
-    assert header.rows == 2 * len(curve(20.0))
+    assert header.rows is None
     assert list(header.columns) == list(rows(tmp_path, "jsonl", path="a.jsonl", time="t")[0])
 
 

@@ -19,7 +19,7 @@ class Training(Dataset):
 
     A row is one value of one measure in one run. Columns: ``run``, ``seed``, ``workers``, ``step``, ``samples``,
     ``time_s`` (since the run began), ``before_s`` (from the start of the process to that), ``end_s``, ``energy_j``,
-    ``status``, ``metric``, ``value``, ``limit_s``, ``usd_h``; empty where the log does not say.
+    ``status``, ``metric``, ``value``, ``limit_s``, ``usd_h``, ``started``, ``batch``; empty where the log does not say.
     """
 
     rows_fit: ClassVar[bool] = True

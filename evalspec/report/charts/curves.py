@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,6 +33,8 @@ MAX_SERIES = 6
 MAX_LINE = 400
 MAX_POINTS = 240
 MARKED = 30
+MANY_LINES, FEWEST_EACH = 4, 10
+"""A series of many lines has so many times the points of one, and each line so many at least."""
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
 _ARM = 0.4
 CORNERS = {
@@ -99,7 +102,7 @@ def chart_view(block: Curve | Points | Histogram) -> ChartView:
             MAX_LINE if isinstance(block, Curve) else max(20, MAX_POINTS // max(1, min(MAX_SERIES, len(block.series))))
         )
         every = [_drawable(one, block) for one in block.series[:MAX_SERIES]]
-        series = [_thin(one, cap) for one in every]
+        series = [_thin_each(one, cap) if one.breaks else _thin(one, cap) for one in every]
         thinned = _thinned(len(block.series), sum(len(one.x) for one in series), sum(len(one.x) for one in every))
     title = _words(block, series)
     dots = isinstance(block, Points)
@@ -161,6 +164,23 @@ def _thin(series: Series, cap: int) -> Series:
     return _pick(series, [round(index * (size - 1) / (cap - 1)) for index in range(cap)])
 
 
+def _thin_each(series: Series, cap: int) -> Series:
+    """As `_thin`, of a series of many lines: each keeps its first point and its last."""
+    each = max(FEWEST_EACH, MANY_LINES * cap // (len(series.breaks) + 1))
+    kept = []
+    for start, stop in _lines_of(series):
+        size = stop - start
+        step = 1.0 if size <= each else (size - 1) / (each - 1)
+        kept += [start + round(index * step) for index in range(min(size, each))]
+    return _pick(series, kept)
+
+
+def _lines_of(series: Series) -> list[tuple[int, int]]:
+    """First point of each line of a series, and the one after its last."""
+    ends = sorted({0, *(one for one in series.breaks if 0 < one < len(series.x)), len(series.x)})
+    return list(pairwise(ends))
+
+
 def _pick(series: Series, kept: Sequence[int]) -> Series:
     def chosen(values: tuple[float, ...] | None) -> tuple[float, ...] | None:
         return None if values is None or len(values) < len(series.x) else tuple(values[i] for i in kept)
@@ -172,6 +192,7 @@ def _pick(series: Series, kept: Sequence[int]) -> Series:
         lower=chosen(series.lower),
         upper=chosen(series.upper),
         size=chosen(series.size),
+        breaks=tuple(bisect_left(kept, one) for one in series.breaks),
     )
 
 
@@ -326,12 +347,21 @@ def _marks(
         band += [frame.place(x, y) for x, y in zip(series.x[::-1], series.lower[::-1], strict=True)]
         add(group, "path", {"d": path(band, closed=True), "fill": colour, "fill-opacity": BAND[crowd >= MANY]})
     if not _too_few(block, series):
-        add(group, "path", {"d": path(places), "stroke-width": 2, **line})
+        _strokes(group, series, places, line)
     if len(series.x) <= MARKED:
         lonely = len(places) == 1
         shape, size = (SHAPES[index], LONELY) if lonely else ("circle", DOT)
         for place, tip in zip(places, tips, strict=True):
             add_shape(group, shape, place, size, {"fill": colour}, tip)
+
+
+def _strokes(group: Element, series: Series, places: Sequence[Point], line: Style) -> None:
+    """The line of a series, or its many lines."""
+    if not series.breaks:
+        add(group, "path", {"d": path(places), "stroke-width": 2, **line})
+        return
+    for start, stop in _lines_of(series):
+        add(group, "path", {"d": path(places[start:stop]), "stroke-width": 1.2, "opacity": "0.7", **line})
 
 
 def _too_few(block: Axes, series: Series) -> bool:

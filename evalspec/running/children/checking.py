@@ -13,13 +13,14 @@ from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.imports import arrow_without_pandas
 from evalspec.language.extensions import whose
-from evalspec.language.parts import Check, CheckResult
+from evalspec.language.parts import Check, CheckResult, Training
 from evalspec.language.undemanding import measured_undemanding
 from evalspec.running.children.child import Handler
 from evalspec.running.children.inputs import RunInputs
-from evalspec.running.children.jobs import CheckJob, probes_file, samples_file
+from evalspec.running.children.jobs import CheckJob, probes_file, rows_file, samples_file
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.scans import Scans
+from evalspec.running.children.tables import Tables
 from evalspec.running.children.templates import over_templates
 from evalspec.running.describe import declaration_of, words
 from evalspec.running.files import sha256_of
@@ -52,7 +53,7 @@ def start(job: CheckJob, scans: Scans | None = None) -> Handler:
             raise
         finally:
             workers.close()
-        record = check_record(job, result, [*result.evidence, *_written(job, workers)])
+        record = check_record(job, result, [*result.evidence, *_rows_of_logs(job), *_written(job, workers)])
         return {
             "record": record.model_dump(mode="json"),
             "observed": workers.observed,
@@ -73,6 +74,19 @@ def _written(job: CheckJob, workers: Workers) -> list[tuple[str, str]]:
         name = probes_file(job.check.name)
         write_probes(workers.probes, job.evidence / name)
         files.append((name, "what each process found"))
+    return files
+
+
+def _rows_of_logs(job: CheckJob) -> list[tuple[str, str]]:
+    """Files of what was read of the logs of trainings, so that the check can be made again where they are not."""
+    import pyarrow.parquet as pq
+
+    files, tables = [], Tables(job.parts)
+    for need in job.check.needs():
+        name = getattr(need, "dataset", None)
+        if name is not None and isinstance(job.parts.datasets.get(name), Training):
+            pq.write_table(tables.get(name), job.evidence / rows_file(name), compression="zstd")
+            files.append((rows_file(name), f"every value in the logs of {name}"))
     return files
 
 

@@ -108,6 +108,11 @@ def probes_file(check: str) -> str:
     return f"probes-{check}.json"
 
 
+def rows_file(dataset: str) -> str:
+    """Name of a file of what was read of the logs of a training, in the folder of evidence."""
+    return f"rows-{dataset}.parquet"
+
+
 def altered_file(check: str, model: str, dataset: str, name: str) -> str:
     """Name of a file of answers to rows that a check made, in the folder of evidence."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Check
-from evalspec.loading.inspect_rows import looked_at, refused
+from evalspec.loading.inspect_rows import LogRows, looked_at, refused
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.messages import Message, Progress
@@ -30,6 +30,7 @@ class LookJob:
 
 def start(job: LookJob) -> Handler:
     """The handler of this child."""
+    once = LogRows(job.parts.datasets, job.parts.access)
 
     def handle(question: Message, progress: Progress) -> Message:
         name = str(question["name"])
@@ -38,7 +39,7 @@ def start(job: LookJob) -> Handler:
         progress(0.0, 1.0, f"reading what {name} goes by")
         check = job.checks[name]
         try:
-            looked_at(check, job.parts.datasets, _rows(job, check), job.parts.access)
+            looked_at(check, _rows(job, check), once)
         except InputError as error:
             return {"refused": asdict(refused(check, job.parts.datasets, error, job.file))}
         return {"refused": None}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from evalspec.errors import InputError
 from evalspec.runtimes.guards.observe import precision_of
-from evalspec.runtimes.onnx_model.protobuf import Message
+from evalspec.sources.reading.protobuf import Message
 
 MODEL_GRAPH, MODEL_FUNCTIONS = 7, 25
 GRAPH_NODE, GRAPH_INITIALIZER, GRAPH_INPUT, GRAPH_OUTPUT, GRAPH_SPARSE = 1, 5, 11, 12, 15

@@ -17,6 +17,7 @@ EXACT = 184_756
 """Arrangements of 10 and 10 runs: up to so many all of them are gone through."""
 DRAWN = 99_999
 TINY = 1e-9
+HAIR = 1e-4
 
 
 def scores(times: NDArray[np.float64], cut: float) -> NDArray[np.float64]:
@@ -126,7 +127,8 @@ class RunRatio(Estimate):
             goes_left = shown if side == "upper" else not shown
             low, high = (low, middle) if goes_left else (middle + 1, high)
         if side == "upper":
-            return None if low >= len(places) else places[low]
+            # Runs that stop at the same evaluations have ties at whole steps: the bound lies beyond one, visibly.
+            return None if low >= len(places) else places[low] if not low else steps[low - 1] * (1.0 + HAIR)
         return None if low == 0 else steps[min(low, len(steps)) - 1] if low <= len(steps) else steps[-1]
 
 

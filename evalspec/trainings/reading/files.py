@@ -42,17 +42,44 @@ class LogFile:
             InputError: It can't be read, is too large or is no text.
         """
         try:
-            if self.path.stat().st_size > MOST_BYTES:
-                raise InputError(f"{self.name} is over {MOST_BYTES // 2**20} MiB, too much for the log of a run")
-            return self.path.read_bytes().decode("utf-8-sig")
-        except OSError as error:
-            raise InputError(f"{self.name} can't be read: {error.strerror or error}") from error
+            return self.content().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InputError(f"{self.name} is not text in UTF-8") from error
 
+    def check(self) -> None:
+        """Open it; nothing is read.
 
-def log_files(access: Access, relative: str) -> tuple[LogFile, ...]:
+        Raises:
+            InputError: It is not there, or may not be read.
+        """
+        if self.path.is_dir():
+            return
+        try:
+            self.path.open("rb").close()
+        except OSError as error:
+            raise InputError(f"{self.name} can't be read: {error.strerror or error}") from error
+
+    def content(self) -> bytes:
+        """Its bytes.
+
+        Raises:
+            InputError: It can't be read, or is too large.
+        """
+        try:
+            if self.path.stat().st_size > MOST_BYTES:
+                raise InputError(f"{self.name} is over {MOST_BYTES // 2**20} MiB, too much for the log of a run")
+            return self.path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{self.name} can't be read: {error.strerror or error}") from error
+
+
+def log_files(access: Access, relative: str, *, folders: bool = False) -> tuple[LogFile, ...]:
     """All logs behind a path, in the order of their names.
+
+    Args:
+        access: Where they may be read from.
+        relative: A path, or a pattern.
+        folders: A folder stands for one log, too.
 
     Raises:
         InputError: There is none, or one lies outside the spec's folder and may not.
@@ -62,16 +89,16 @@ def log_files(access: Access, relative: str) -> tuple[LogFile, ...]:
         pattern = pattern.replace(place, "*")
     if not set(pattern) & set("*?["):
         path = access.path(relative)
-        if path.is_dir():
+        if path.is_dir() and not folders:
             raise InputError(f"{relative!r} is a folder", remedy=f"name the logs in it: {relative.rstrip('/')}/*")
         return (LogFile(path, _name(access, path)),)
-    files = list(_matches(access, relative, pattern))
+    files = list(_matches(access, relative, pattern, folders=folders))
     if not files:
         raise InputError(f"there is no file {relative!r} in {access.folder}", code=ProblemCode.NO_FILE)
     return tuple(sorted(files, key=lambda one: one.name))
 
 
-def _matches(access: Access, relative: str, pattern: str) -> Iterator[LogFile]:
+def _matches(access: Access, relative: str, pattern: str, *, folders: bool) -> Iterator[LogFile]:
     """Files that a pattern names, from the folder above its first star on."""
     parts, named = Path(pattern).parts, Path(relative).parts
     first = next(index for index, part in enumerate(parts) if set(part) & set("*?["))
@@ -85,7 +112,7 @@ def _matches(access: Access, relative: str, pattern: str) -> Iterator[LogFile]:
             raise InputError(f"{pattern!r} names more than {MOST_FILES:,} files", remedy="name those of one training")
         inside = path.relative_to(root)
         match = matcher.fullmatch(inside.as_posix())
-        if match is None or not path.is_file():
+        if match is None or not (path.is_file() or (folders and path.is_dir())):
             continue
         told = {name: int(text) for name, text in match.groupdict().items() if text is not None}
         yield LogFile(access.path(str(path)), (above / inside).as_posix(), told.get("seed"), told.get("workers"))

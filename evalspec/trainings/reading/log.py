@@ -31,21 +31,31 @@ class TrainingLog(Training):
         """
         raise NotImplementedError
 
-    def files(self, access: Access) -> tuple[Path, ...]:
+    def logs(self, access: Access) -> tuple[LogFile, ...]:
         """The logs.
 
         Raises:
             InputError: There is none.
         """
-        return tuple(one.path for one in log_files(access, self.path))
+        return log_files(access, self.path)
 
-    def header(self, access: Access) -> Header:
-        """Columns and rows; logs are read for it.
+    def files(self, access: Access) -> tuple[Path, ...]:
+        """Their files.
 
         Raises:
-            InputError: There is no log, or one can't be read.
+            InputError: As `logs`.
         """
-        return Header(rows=self.read(access, ("run",)).num_rows, columns=dict(COLUMNS))
+        return tuple(one.path for one in self.logs(access))
+
+    def header(self, access: Access) -> Header:
+        """Columns; how many evaluations there are is not known before logs are read.
+
+        Raises:
+            InputError: There is no log, or one can't be opened.
+        """
+        for one in self.logs(access):
+            one.check()
+        return Header(rows=None, columns=dict(COLUMNS))
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
         """All evaluations of all runs, these columns.
@@ -53,5 +63,5 @@ class TrainingLog(Training):
         Raises:
             InputError: As `header`, or a column isn't there.
         """
-        runs = [run for file in log_files(access, self.path) for run in self.runs(file)]
+        runs = [run for file in self.logs(access) for run in self.runs(file)]
         return table_of(runs, self, choose(columns, tuple(COLUMNS), repr(self.path)))

@@ -29,7 +29,11 @@ class RowsLog(TrainingLog):
     )
     step: str | None = Field("step", description="Column with the step of the optimizer, where there is one.")
     samples: str | None = Field(None, description="Column with the samples that were seen so far.")
-    batch: int | None = Field(None, ge=1, description="Samples of a step, where the log counts steps only.")
+    batch: int | None = Field(
+        None,
+        ge=1,
+        description="Samples of a step, all workers together: counts samples where the log counts steps only.",
+    )
     seed: str | None = Field("seed", description="Column with the seed of the run, where there is one.")
     run: str | None = Field(None, description="Column that names the run, where a file holds several.")
     worker_count: str | None = Field(None, description="Column with the number of workers.")
@@ -103,7 +107,7 @@ class RowsLog(TrainingLog):
             seed=file.seed if seed is None else seed, workers=file.workers if workers is None else workers,
             # A log that counts from the start of its process has nothing before it.
             before_s=None if absolute or not known else 0.0,
-            end_s=max(known) - begun if known else None, status="cut" if cut else "ended",
+            end_s=max(known) - begun if known else None, status="cut" if cut else "ended", batch=self.batch,
         )  # fmt: skip
 
     def _constant(

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from evalspec.language.parts import Training
 
-Status = Literal["success", "aborted", "ended", "cut", "missing"]
+Status = Literal["success", "aborted", "ended", "cut", "missing", "point"]
 """``success``, ``aborted``: the log says so; ``ended``: it does not; ``cut``: it stops in the middle of the run;
-``missing``: the run was announced, and has no log."""
+``missing``: the run was announced, and has no log; ``point``: all that is known is with how many samples it got to the
+target of its own benchmark."""
 COLUMNS = {
     "run": "string", "seed": "int64", "workers": "int64", "step": "int64", "samples": "double", "time_s": "double",
     "before_s": "double", "end_s": "double", "energy_j": "double", "status": "string", "metric": "string",
-    "value": "double", "limit_s": "double", "usd_h": "double", "started": "int64",
+    "value": "double", "limit_s": "double", "usd_h": "double", "started": "int64", "batch": "int64",
 }  # fmt: skip
 MOST_SEEDS = 10_000
 
@@ -59,6 +60,7 @@ class TrainingRun:
         before_s: From the start of the process to that of the run's clock; None: the log does not say.
         end_s: End of the run on its clock.
         status: How it ended.
+        batch: Samples of a step.
     """
 
     name: str
@@ -68,6 +70,7 @@ class TrainingRun:
     before_s: float | None = None
     end_s: float | None = None
     status: Status = "ended"
+    batch: int | None = None
 
 
 def table_of(runs: Sequence[TrainingRun], training: Training, columns: Sequence[str]) -> pa.Table:
@@ -111,7 +114,7 @@ def _rows(run: TrainingRun, training: Training) -> Iterable[dict[str, object]]:
     same: dict[str, object] = {
         "run": run.name, "seed": run.seed, "workers": run.workers or training.workers, "before_s": run.before_s,
         "end_s": run.end_s, "status": run.status, "limit_s": training.limit_s, "usd_h": training.cost_usd_h,
-        "started": started,
+        "started": started, "batch": run.batch,
     }  # fmt: skip
     for one in run.evaluations:
         yield {

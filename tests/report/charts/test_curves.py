@@ -114,3 +114,29 @@ def test_hostile_labels_stay_text(attack: str) -> None:
     _, root = drawn(block)
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= SHAPES | {"title"}
     assert not any(name.startswith("on") for element in root.iter() for name in element.attrib)
+
+
+def test_a_series_of_many_lines_is_drawn_line_by_line() -> None:
+    one, lines = line(60), 12
+    many = Series(
+        name="reached: 12 runs", x=one.x * lines, y=one.y * lines, breaks=tuple(60 * n for n in range(1, lines))
+    )
+    view, root = drawn(curve(many, line(5, "other")))
+    paths = [element.get("d", "") for element in root.iter(f"{SVG}path") if element.get("stroke-width") == "1.2"]
+    assert len(paths) == lines
+    assert len(set(paths)) == 1
+    assert [key.name for key in view.keys] == ["reached: 12 runs", "other"]
+    assert view.thinned == ""
+    thick = Series(
+        name="a", x=line(900).x * lines, y=line(900).y * lines, breaks=tuple(900 * n for n in range(1, lines))
+    )
+    view, root = drawn(curve(thick))
+    assert view.thinned == f"{4 * MAX_LINE // lines * lines:,} of {900 * lines:,} points are drawn"
+    paths = [element.get("d", "") for element in root.iter(f"{SVG}path") if element.get("stroke-width") == "1.2"]
+    assert len(set(paths)) == 1
+
+
+@pytest.mark.parametrize("breaks", [(0,), (3, 3), (99,), (1, 2, 3, 4, 5, 6)])
+def test_lines_may_be_of_any_length(breaks: tuple[int, ...]) -> None:
+    drawn(curve(Series(name="a", x=line(7).x, y=line(7).y, breaks=breaks)))
+    assert drawn(curve(Series(name="a", x=(0.0, *line(7).x), y=(0.0, *line(7).y), breaks=breaks), log_x=True))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalspec.errors import InputError
 from evalspec.runtimes.onnx_model.graph import read_graph
-from evalspec.runtimes.onnx_model.protobuf import Message
+from evalspec.sources.reading.protobuf import Message
 from tests.small_models import save_linear_onnx
 
 

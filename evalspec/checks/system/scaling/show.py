@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
+from evalspec.evidence.estimate import Side
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from evalspec.stats.training.scaling import LogRatio
 
 MINUTE = 60.0
+SHOWN = 0.95
 
 
 def blocks(
@@ -37,6 +39,8 @@ def blocks(
             name=metric.replace("_", " "),
             x=(float(first), *(float(name) for name in parts)),
             y=(100.0, *(100.0 * (one.value or 0.0) for one in parts.values())),
+            lower=_ends(parts, "lower"),
+            upper=_ends(parts, "upper"),
         )
         for metric, parts in estimates.items()
         if parts
@@ -50,7 +54,8 @@ def blocks(
         found.append(
             Curve(
                 title="Efficiency over workers",
-                caption=f"Against {first}: the whole is the product of throughput and samples.",
+                caption=f"Against {first}: the whole is the product of throughput and samples. Bands are one-sided "
+                "95 % bounds.",
                 x_label="workers", y_label="efficiency", y_unit="%", log_x=True, series=tuple(series), references=lines,
             )
         )  # fmt: skip
@@ -71,6 +76,13 @@ def blocks(
         )
     )  # fmt: skip
     return found
+
+
+def _ends(parts: Mapping[str, LogRatio], side: Side) -> tuple[float, ...] | None:
+    """Bounds of all numbers of workers in percent, the first of which is exact; None: one has none."""
+    bounds = [one.bound(SHOWN, side) for one in parts.values()]
+    known = [100.0 * one for one in bounds if one is not None]
+    return (100.0, *known) if len(known) == len(bounds) else None
 
 
 def _mean(values: NDArray[np.float64], unit: float = 1.0) -> float | None:

@@ -11,14 +11,17 @@ import numpy as np
 
 from evalspec.checks.system.time_to_accuracy import show
 from evalspec.checks.system.time_to_accuracy.spec import FINAL, FINAL_SHARE, QUANTITIES, RATE, REACHED
+from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Comparison, Estimate
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import UNITS, format_number
-from evalspec.evidence.words import plural
+from evalspec.evidence.words import and_list, plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.shares.proportion import Proportion
 from evalspec.stats.training.log_rank import RecipeComparison, RunRatio, run_ratio
 from evalspec.stats.training.reached import HigherQuantile, RunQuantile, run_quantile
+from evalspec.stats.training.reference_points import PointGroup
+from evalspec.timing.reference_points import batch_of, doubts_of, point_groups, point_runs, points_at
 from evalspec.timing.targets import EVALUATION_COLUMNS, Quantity
 from evalspec.timing.training_runs import (
     TargetRun,
@@ -29,6 +32,7 @@ from evalspec.timing.training_runs import (
 )
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy
@@ -58,17 +62,22 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
         InputError: The measure of the target is not logged.
         NotRunError: Runs were announced that have no log.
     """
-    runs = _runs(check, inputs, check.training)
+    runs = target_runs(
+        inputs.table(check.training, EVALUATION_COLUMNS), check.goal, check.held, check.training, check.clock
+    )
     estimates = _Estimates()
     _alone(check, runs, estimates)
+    references: dict[str, Sequence[PointGroup]] = {}
     for name in check.sides_named:
-        _against(check, inputs, runs, name, estimates)
+        table = inputs.table(name, EVALUATION_COLUMNS)
+        references[name] = point_groups(table)
+        _against(check, runs, _Side(name, table, references[name]), estimates, inputs.rng)
     lost = [run for run in runs if run.reached is None]
     return CheckResult(
         estimates=estimates.made,
         comparisons=estimates.comparisons,
         missing=estimates.missing,
-        blocks=show.blocks(check, runs),
+        blocks=show.blocks(check, runs, {name: groups for name, groups in references.items() if groups}),
         counts=Counts(attempted=len(runs), used=len(runs), errored=0),
         conditions={
             "runs": len(runs), "reached": len(runs) - len(lost), "workers": _one(run.workers for run in runs),
@@ -78,10 +87,6 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
         weakens=[*open_questions(runs, check.training, check.held, check.clock), *estimates.weakens],
         evidence=[(write_evaluations(runs, inputs.evidence, check.name), "evaluations of every run, as logged")],
     )  # fmt: skip
-
-
-def _runs(check: TimeToAccuracy, inputs: Inputs, training: str) -> list[TargetRun]:
-    return target_runs(inputs.table(training, EVALUATION_COLUMNS), check.goal, check.held, training, check.clock)
 
 
 def _one(values: Iterable[int | None]) -> int | str | None:
@@ -125,12 +130,56 @@ def _alone(check: TimeToAccuracy, runs: Sequence[TargetRun], into: _Estimates) -
         into.made[FINAL] = HigherQuantile(finals, 1.0 - FINAL_SHARE, np.array([run.status == "cut" for run in runs]))
 
 
-def _against(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun], name: str, into: _Estimates) -> None:
+@dataclass(frozen=True)
+class _Side:
+    """Another training.
+
+    Args:
+        name: Its name.
+        table: Its rows.
+        groups: Its reference points, by batch size; empty: it has logs.
+    """
+
+    name: str
+    table: pa.Table
+    groups: Sequence[PointGroup]
+
+
+def _runs_beside(check: TimeToAccuracy, runs: Sequence[TargetRun], side: _Side) -> tuple[list[TargetRun], list[str]]:
+    """Runs of another training, and what they can't show.
+
+    Raises:
+        NotRunError: There are no points at the batch size of these runs.
+    """
+    name = side.name
+    if side.groups:
+        group = points_at(side.groups, batch_of(runs, check.training), name)
+        return point_runs(group, name), doubts_of(group, name, check.target)
+    others = target_runs(side.table, check.goal, check.held, name, check.clock)
+    lines = open_questions(others, name, check.held, check.clock)
+    own, beside = ({run.batch for run in many} - {None} for many in (runs, others))
+    if own and beside and own != beside:
+        of_both = [and_list([str(one) for one in sorted(many, key=str)]) for many in (own, beside)]
+        lines.append(
+            f"runs of {check.training} have a batch size of {of_both[0]}, those of {name} of {of_both[1]}: part of a "
+            "difference in samples is that of the batch"
+        )
+    return others, lines
+
+
+def _against(
+    check: TimeToAccuracy, runs: Sequence[TargetRun], side: _Side, into: _Estimates, rng: np.random.Generator
+) -> None:
     """Comparisons with another training, for the requirements that name it."""
-    others = _runs(check, inputs, name)
-    into.weakens += open_questions(others, name, check.held, check.clock)
+    name, metrics = side.name, dict.fromkeys(one.metric for one in check.requirements if one.model == side.name)
+    try:
+        others, lines = _runs_beside(check, runs, side)
+    except NotRunError as error:
+        into.missing.update({f"{metric} vs {name}": str(error) for metric in metrics})
+        return
+    into.weakens += lines
     ratios: dict[str, RunRatio] = {}
-    for metric in dict.fromkeys(one.metric for one in check.requirements if one.model == name):
+    for metric in metrics:
         what, q = REACHED[metric]
         why = without(runs, what, check.training) or without(others, what, name) or _open(runs, others)
         if why is not None:
@@ -139,7 +188,7 @@ def _against(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun], n
         if what not in ratios:
             limits = (runs[0].limit_s, others[0].limit_s) if what == "time" else (math.inf, math.inf)
             scaled = (limits[0] * _scale(what), limits[1] * _scale(what))
-            ratios[what] = run_ratio(_taken(runs, what)[1], _taken(others, what)[1], inputs.rng, scaled)
+            ratios[what] = run_ratio(_taken(runs, what)[1], _taken(others, what)[1], rng, scaled)
         own, beside = _quantile(runs, what, q).value, _quantile(others, what, q).value
         into.comparisons[metric, name] = RecipeComparison(ratios[what], beside, own)
     fast = ratios.get("samples")

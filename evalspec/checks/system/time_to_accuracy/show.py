@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.evidence.blocks import AnyBlock, Column, Curve, Points, Reference, Series, Table
+from evalspec.evidence.blocks import AnyBlock, Column, Curve, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.evidence.words import plural
+from evalspec.stats.training.reference_points import Form, PointGroup, convergence_test, dropped, olympic_mean
 
 if TYPE_CHECKING:
     from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy
@@ -17,17 +19,21 @@ if TYPE_CHECKING:
 
 NAMED = 5
 """So many runs are named in a sentence."""
-LINES, POINTS, CLOUD = 6, 200, 4_000
-"""So many runs are drawn as lines, each with so many points at most; of more runs all evaluations, so many in all."""
+LINES, POINTS, MOST_POINTS = 6, 200, 4_000
+"""So many runs are named, each with so many points at most; of more runs lines have two colours, and so many points
+in all."""
 MINUTE = 60.0
 
 
-def blocks(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> list[AnyBlock]:
+def blocks(
+    check: TimeToAccuracy, runs: Sequence[TargetRun], references: Mapping[str, Sequence[PointGroup]]
+) -> list[AnyBlock]:
     """The measure over time, a table of runs, and what `report:` asks for.
 
     Args:
         check: Its target and requirements become lines.
         runs: All runs.
+        references: Trainings that are reference points: their points by batch size.
     """
     found: list[AnyBlock] = []
     curve = _over_time(check, runs)
@@ -36,38 +42,43 @@ def blocks(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> list[AnyBlock]:
     found.append(_table(runs))
     if "mlperf" in check.report:
         found.append(_mlperf(runs))
+        found += [_convergence(runs, name, groups) for name, groups in references.items()]
     return found
 
 
-def _over_time(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | Points | None:
-    """Lines of a few runs, or the evaluations of all."""
+def _over_time(check: TimeToAccuracy, runs: Sequence[TargetRun]) -> Curve | None:
+    """A line of each run; of more than a few runs, lines are told apart by whether they got there."""
     many = len(runs) > LINES
-    each = max(10, CLOUD // len(runs)) if many else POINTS
+    each = max(10, MOST_POINTS // len(runs)) if many else POINTS
     drawn = [(run, one) for run in runs if (one := _series(run, each)) is not None]
     if not drawn:
         return None
     limits = [one for one in check.requirements if one.metric.startswith("time_") and one.model is None]
     lines = [Reference(label=check.target, value=check.goal.value, axis="y", says_value=True)]
     lines += [Reference(label=one.sentence, value=one.threshold, axis="x", says_value=True) for one in limits]
-    if math.isfinite(runs[0].limit_s) and not limits:
+    if math.isfinite(runs[0].limit_s):
         lines.append(Reference(label="limit", value=runs[0].limit_s / MINUTE, axis="x"))
     measure = check.goal.metric
-    title, references = f"{measure} over time", tuple(lines)
-    if not many:
-        return Curve(
-            title=title, caption="Every run, a line each.", x_label="time", x_unit="min", y_label=measure,
-            series=tuple(one for _, one in drawn), references=references,
-        )  # fmt: skip
-    groups = (("reached", [one for run, one in drawn if run.reached is not None]),
-              ("not reached", [one for run, one in drawn if run.reached is None]))  # fmt: skip
-    return Points(
-        title=title, caption=f"Evaluations of all {len(runs)} runs.", x_label="time", x_unit="min", y_label=measure,
-        series=tuple(
-            Series(name=name, x=tuple(x for one in some for x in one.x), y=tuple(y for one in some for y in one.y))
-            for name, some in groups if some
-        ),
-        references=references,
+    groups = [
+        ("reached", [one for run, one in drawn if run.reached is not None]),
+        ("not reached", [one for run, one in drawn if run.reached is None]),
+    ]
+    together = tuple(_together(f"{name}: {plural(len(some), 'run')}", some) for name, some in groups if some)
+    return Curve(
+        title=f"{measure} over time", caption="Every run, a line each.", x_label="time", x_unit="min", y_label=measure,
+        series=together if many else tuple(one for _, one in drawn), references=tuple(lines),
     )  # fmt: skip
+
+
+def _together(name: str, lines: Sequence[Series]) -> Series:
+    """Lines of many runs under one name."""
+    ends = np.cumsum([len(one.x) for one in lines]).tolist()
+    return Series(
+        name=name,
+        x=tuple(x for one in lines for x in one.x),
+        y=tuple(y for one in lines for y in one.y),
+        breaks=tuple(ends[:-1]),
+    )
 
 
 def _series(run: TargetRun, most: int) -> Series | None:
@@ -115,19 +126,25 @@ def mlperf_score(minutes: Sequence[float]) -> float | None:
     """Score of MLPerf Training: the mean without the fastest and the slowest run; None: it is invalid.
 
     Args:
-        minutes: Of each run, infinite where it did not converge. One such run may be the slowest.
+        minutes: Of each run, infinite where it did not converge. One such run may be the slowest; of 40 runs, four.
     """
-    ordered = sorted(minutes)
-    kept = ordered[1:-1]
-    return sum(kept) / len(kept) if kept and all(math.isfinite(one) for one in kept) else None
+    score = olympic_mean(minutes, dropped(len(minutes)))
+    return score if math.isfinite(score) else None
+
+
+def _minutes(runs: Sequence[TargetRun]) -> list[float]:
+    """Time of each run on the clock of its log, infinite where it did not converge."""
+    minutes = [(run.taken("time")[1] - run.offset_s) / MINUTE for run in runs]
+    return [math.inf if math.isnan(one) else one for one in minutes]
 
 
 def _mlperf(runs: Sequence[TargetRun]) -> Table:
-    minutes = [(run.taken("time")[1] - run.offset_s) / MINUTE for run in runs]
-    minutes = [math.inf if math.isnan(one) else one for one in minutes]
+    minutes = _minutes(runs)
     score = mlperf_score(minutes)
-    lost = sum(math.isinf(one) for one in minutes)
-    state = "invalid: two runs or more did not converge" if lost > 1 else "too few runs" if score is None else "valid"
+    lost, may_miss = sum(math.isinf(one) for one in minutes), dropped(len(runs))
+    state = (
+        f"invalid: {lost} runs did not converge" if lost > may_miss else "too few runs" if score is None else "valid"
+    )
     return Table(
         title="MLPerf score",
         caption="Mean without the fastest and the slowest run, on the clock of the log. It decides nothing here: at "
@@ -140,3 +157,39 @@ def _mlperf(runs: Sequence[TargetRun]) -> Table:
         ),
         rows=((score, len(runs), lost, state),),
     )
+
+
+FORMS: tuple[tuple[Form, str], ...] = (("rules", "rules"), ("code", "rcp_checker"))
+
+
+def _convergence(runs: Sequence[TargetRun], reference: str, groups: Sequence[PointGroup]) -> Table:
+    """The test of MLPerf against reference points, as its rules have it and as its checker does."""
+    batches, score = {run.batch for run in runs}, mlperf_score(_minutes(runs))
+    batch = next(iter(batches)) if len(batches) == 1 else None
+    samples = [run.taken("samples")[1] for run in runs]
+    rows: list[tuple[Cell, ...]] = []
+    for form, name in FORMS:
+        known = batch is not None and not any(math.isnan(one) for one in samples)
+        test = convergence_test(samples, groups, batch, form) if known and batch is not None else None
+        if test is None or not test.known:
+            rows.append((name, batch, *[None] * 5, "no points at this batch size" if known else "not known", None))
+            continue
+        state = "passed" if test.passed else "too fast" if math.isfinite(test.mean) else "did not converge"
+        rows.append(
+            (
+                name, batch, _cell(test.mean), test.reference, test.deviation, test.least, 100.0 * (test.speedup - 1.0),
+                state, None if score is None or not test.passed else score * test.factor,
+            )
+        )  # fmt: skip
+    return Table(
+        title=f"MLPerf test of convergence against {reference}",
+        caption="Means of samples without the fastest and the slowest run. Too fast is suspect, and passing shows no "
+        "more than that: it decides nothing here. The rules leave out both runs from the deviation, too; the checker "
+        "does not, and looks at pruned points.",
+        columns=(
+            Column(name="as in"), Column(name="batch"), Column(name="mean"), Column(name="mean of the reference"),
+            Column(name="deviation"), Column(name="least mean"), Column(name="may be faster by", unit="%"),
+            Column(name="state"), Column(name="normalised score", unit="min"),
+        ),
+        rows=tuple(rows),
+    )  # fmt: skip

@@ -11,7 +11,15 @@ from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
 from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
-from evalspec.timing.targets import EVALUATION_COLUMNS, Quantity, Target, TargetSentence, check_training, read_target
+from evalspec.timing.targets import (
+    EVALUATION_COLUMNS,
+    NO_MEASURE,
+    Quantity,
+    Target,
+    TargetSentence,
+    check_training,
+    read_target,
+)
 from evalspec.timing.training_defects import training_defects
 
 if TYPE_CHECKING:
@@ -69,17 +77,25 @@ class TimeToAccuracy(Check):
     that stops in the middle there is no comparison.
     The clock starts with the process (`clock: process`): imports, compilation and loading are in, as far as the log has
     them. `clock: run_start` starts where the log's own clock does, and the time before it is told.
-    `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
-    of the rest, invalid with two runs that did not converge. It decides nothing.
+    `samples_to_accuracy_p50 <= 1.05x reference` with `kind: rcp` compares with the reference convergence points of
+    MLPerf at the batch size of the runs. Between two batch sizes the points are interpolated, in their order; outside
+    of them there is no comparison.
     Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
     or leaked validation rows.
+    `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
+    of the rest, invalid with two runs that did not converge (of 40 runs, four on each side). Against reference points
+    it shows the test of convergence, too: the least mean of samples by a one-sided t-test at 5 %, as the rules
+    have it, whose deviation is without the dropped points, and as `rcp_checker` of mlperf-logging does, whose deviation
+    is of all points and which prunes slow batch sizes. A submission that was faster by chance gets a normalised
+    score. None of it decides anything: not too fast is not as good.
 
     References: Conover, Practical Nonparametric Statistics (quantile test). Peto and Peto (1972), JRSS A 135. MLPerf
-    Training rules.
+    Training rules, with the appendix on reference convergence points.
 
     ## What it cannot show
     That no run was left out, unless `seeds:` says how many were started; that logs are of this code and these data;
-    that the saved model is as good as the log says. Early stopping on test rows looks like any other target.
+    that the saved model is as good as the log says; that reference points are for this target. Early stopping on test
+    rows looks like any other target.
 
     ## Example
     ```yaml
@@ -145,8 +161,10 @@ class TimeToAccuracy(Check):
         return None
 
     def inspects(self) -> tuple[NeedRows, ...]:
-        """Runs and measures of the training, whose number says what can be shown."""
-        return (NeedRows(self.training, ("run", "metric", "value", "limit_s", *LOGGED.values())),)
+        """Runs and measures of the training, whose number says what can be shown, and of those it is held against."""
+        own = ("run", "metric", "value", "limit_s", *LOGGED.values())
+        others = ("metric",)
+        return (NeedRows(self.training, own), *(NeedRows(name, others) for name in self.sides_named))
 
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
         """Number of runs; refuses a measure that is not logged, a limit that is too short, and too few runs."""
@@ -158,7 +176,15 @@ class TimeToAccuracy(Check):
             self._check_limit(one, limits[0] if limits else None)
             self._check_runs(one, runs)
             self._check_logged(one, table)
+            if one.model is not None:
+                self._check_points(one, tables[one.model], one.model)
         return runs
+
+    def _check_points(self, one: Requirement, beside: pa.Table, name: str) -> None:
+        """Refuse to hold anything but samples against reference points."""
+        if set(beside.column("metric").to_pylist()) == {NO_MEASURE} and REACHED[one.metric][0] != "samples":
+            message = f"{one.sentence!r} asks for more than {name} knows, which are points in samples"
+            raise InputError(message, remedy=f"require samples_to_accuracy_p50 <= 1.05x {name}")
 
     def _check_limit(self, one: Requirement, limit_s: float | None) -> None:
         if limit_s is None or one.model is not None or not one.metric.startswith("time_"):

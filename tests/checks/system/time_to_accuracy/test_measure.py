@@ -13,6 +13,7 @@ import pytest
 from evalspec.checks.system.time_to_accuracy.show import mlperf_score
 from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy
 from evalspec.errors import InputError, NotRunError
+from evalspec.evidence.blocks import Curve
 from evalspec.language.parts import CheckResult, SpecNames
 from evalspec.trainings.jsonl import JsonlTraining
 from evalspec.trainings.reading.run import Evaluation, TrainingRun
@@ -278,11 +279,17 @@ def test_what_no_log_says_can_not_be_required(sentence: str, said: str) -> None:
         check.inspect_rows({"recipe": recipe_table(bare, free)}, {})
 
 
-def test_of_many_runs_every_evaluation_is_drawn(tmp_path: Path) -> None:
-    result, _ = measured(tmp_path, recipe(16, lost=0.25))
-    cloud = result.blocks[0]
-    assert cloud.block == "points"
-    assert [(one.name, len(one.x)) for one in cloud.series] == [("reached", 12 * 8), ("not reached", 4 * 8)]
+def test_of_many_runs_each_is_a_line(tmp_path: Path) -> None:
+    limited = JsonlTraining.model_validate({"kind": "jsonl", "path": "x", "limit": "90 min"})
+    result, _ = measured(tmp_path, recipe(16, lost=0.25), training=limited)
+    drawn = result.blocks[0]
+    assert isinstance(drawn, Curve)
+    assert [(one.name, len(one.x), len(one.breaks)) for one in drawn.series] == [
+        ("reached: 12 runs", 12 * 8, 11), ("not reached: 4 runs", 4 * 8, 3),
+    ]  # fmt: skip
+    assert [one.label for one in drawn.references] == [
+        "val_accuracy >= 94 %", "time_to_accuracy_p50 <= 25 min", "limit",
+    ]  # fmt: skip
 
 
 def test_a_log_that_stops_speaks_for_no_other_training(tmp_path: Path) -> None:

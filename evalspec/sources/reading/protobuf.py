@@ -1,7 +1,7 @@
-"""The wire format of protocol buffers, as far as reading a model's structure takes: fields and their extents.
+"""The wire format of protocol buffers, as far as reading a model's structure or a log takes: fields and their extents.
 
 The onnx package would read all weights into memory and take a quarter of a second to import, for what `validate` only
-has to look up.
+has to look up; logs of TensorBoard would need TensorBoard.
 """
 
 from __future__ import annotations
