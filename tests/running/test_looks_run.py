@@ -1,0 +1,175 @@
+"""Runs that end at a look, end to end: what stands in the record, and that it is the same when it is made again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalspec.evidence.record import CheckRecord, Record
+from evalspec.language.parts import Model
+from evalspec.loading import LoadOptions, load
+from evalspec.planning import plan
+from evalspec.records.verify import verify
+from evalspec.running.children.ahead import MOST, MOST_BYTES, StartedAhead, may_start_together
+from evalspec.running.children.process import Child
+from evalspec.running.options import default_limits
+from evalspec.selftest.selftest import selftest
+from tests.running.small import go, write
+from tests.selftest.holding import Silent
+
+MODEL = """
+  candidate: {{kind: python, function: model:answer, inputs: {{x: x}}, outputs: {{label: label}}, classes: [a, b]}}
+datasets:
+  test: {{kind: parquet, path: test.parquet, label: y, key: id}}
+policy: {{stop: {stop}}}
+system:
+  - check: latency
+    dataset: test
+    caching_audit: false
+    queries: 1000
+    require: [latency_p50 <= {limit} ms]
+  - check: throughput
+    dataset: test
+    batch_sizes: [1, 4]
+    duration: 0.2 s
+    require: [throughput >= {rate} samples/s]
+"""
+CODE = """
+import time
+import numpy as np
+def answer(inputs):
+    until = time.perf_counter() + 1e-3
+    while time.perf_counter() < until:
+        pass
+    return {"label": np.where(inputs["x"] > 0, "b", "a")}
+"""
+
+
+def spec(folder: Path, *, limit: float, rate: float, stop: str = "early") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.py").write_text(CODE)
+    return write(folder, "", MODEL.format(limit=limit, rate=rate, stop=stop))
+
+
+def of(record: Record, kind: str) -> CheckRecord:
+    """The check of this kind; skips where other work on the machine voids it, since then no look decides."""
+    found = next(one for one in record.checks if one.check == kind)
+    if any(test.by_surroundings or test.withhold for test in found.tests):
+        pytest.skip(f"the machine was busy: {[test.invalid or test.withhold for test in found.tests]}")
+    return found
+
+
+@pytest.mark.proof
+def test_a_run_far_from_its_thresholds_ends_at_looks_and_is_the_same_when_it_is_made_again(tmp_path: Path) -> None:
+    path = spec(tmp_path, limit=1000.0, rate=1.0)
+    record, _ = go(path, tmp_path / "run")
+    latency, throughput = of(record, "latency"), of(record, "throughput")
+    assert (latency.conditions["look"], latency.conditions["looks"]) == (1, 3)
+    assert latency.conditions["processes"] == 3 and latency.conditions["queries"] >= 1250
+    assert throughput.conditions["look"] == 1 and "throughput(batch 1)" not in throughput.measured
+    assert record.verdict is not None and record.verdict.word == "READY"
+    made_again = verify(tmp_path / "run", spec_folder=tmp_path)
+    assert not made_again.differs and not made_again.skipped
+
+
+@pytest.mark.proof
+def test_every_requirement_of_such_a_run_can_still_go_red(tmp_path: Path) -> None:
+    path = spec(tmp_path, limit=1000.0, rate=1.0)
+    record, _ = go(path, tmp_path / "run")
+    assert of(record, "latency").conditions["look"] and of(record, "throughput").conditions["look"]
+    planned = plan(load(path, options=LoadOptions(trust=True)))
+    outcomes = selftest(planned, tmp_path / "run", planned.spec.access(trust=True), default_limits(), Silent())
+    assert {one.name: one.answer for one in outcomes} == dict.fromkeys(
+        ("latency/latency_p50", "throughput/throughput"), "red"
+    )
+
+
+@pytest.mark.proof
+def test_a_run_close_to_its_thresholds_goes_on_to_its_end(tmp_path: Path) -> None:
+    record, _ = go(spec(tmp_path, limit=2.5, rate=900.0), tmp_path / "run")
+    assert of(record, "latency").conditions["processes"] >= 5
+    assert of(record, "latency").conditions["look"] == 3 and of(record, "throughput").conditions["look"] == 3
+    assert not verify(tmp_path / "run", spec_folder=tmp_path).differs
+
+
+@pytest.mark.proof
+def test_a_run_that_fails_by_far_ends_early_too(tmp_path: Path) -> None:
+    record, _ = go(spec(tmp_path, limit=0.01, rate=1e6), tmp_path / "run")
+    assert of(record, "latency").tests[0].p_fail is not None
+    assert of(record, "latency").conditions["look"] < 3
+
+
+@pytest.mark.proof
+def test_the_policy_can_want_all(tmp_path: Path) -> None:
+    record, _ = go(spec(tmp_path, limit=1000.0, rate=1.0, stop="full"), tmp_path / "run")
+    assert "look" not in of(record, "latency").conditions and of(record, "latency").conditions["processes"] >= 5
+    assert {"throughput(batch 1)", "throughput(batch 4)"} <= set(of(record, "throughput").measured)
+
+
+class Noting(Child):
+    """A worker that notes what it is told."""
+
+    def __init__(self, told: list[str], name: str) -> None:
+        self.told_to, self.name = told, name
+
+    def tell(self, question: object) -> None:
+        self.told_to.append(f"tell {self.name}")
+
+    def answer(self, **_: object) -> dict[str, object]:
+        self.told_to.append(f"answer {self.name}")
+        return {}
+
+    def close(self) -> None:
+        self.told_to.append(f"close {self.name}")
+
+
+def started(told: list[str], *, together: bool) -> StartedAhead:
+    names = iter("abcdefgh")
+    return StartedAhead(lambda: Noting(told, next(names)), together=together)
+
+
+def test_workers_load_together_and_each_is_taken_once() -> None:
+    told: list[str] = []
+    ahead = started(told, together=True)
+    assert [ahead.take(left).name for left in (3, 2, 1)] == ["a", "b", "c"]  # type: ignore[attr-defined]
+    assert told == [f"{what} {name}" for what in ("tell", "answer") for name in "abc"]
+    ahead.close()
+    assert not [line for line in told if line.startswith("close")]
+
+
+def test_others_follow_on_one_that_is_taken_alone_and_what_nobody_takes_is_ended() -> None:
+    told: list[str] = []
+    ahead = started(told, together=True)
+    ahead.take(1)
+    assert sum(line.startswith("tell") for line in told) == MOST
+    ahead.close()
+    assert [line for line in told if line.startswith("close")] == ["close b", "close c", "close d"]
+
+
+def test_what_may_not_be_together_starts_one_by_one() -> None:
+    told: list[str] = []
+    ahead = started(told, together=False)
+    assert [ahead.take(left).name for left in (2, 1)] == ["a", "b"] and told == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("update", "size", "may"),
+    [({}, 1000, True), ({}, MOST_BYTES + 1, False), ({}, None, False), ({"device": "cuda"}, 1000, False)],
+)
+def test_only_small_models_without_code_on_the_processor_start_together(
+    update: dict[str, object], size: int | None, may: bool
+) -> None:
+    from evalspec.runtimes.onnx import Onnx
+
+    model: Model = Onnx.model_validate({"kind": "onnx", "path": "m.onnx", "precision": "fp32"}).model_copy(
+        update=update
+    )
+    assert may_start_together(model, size) is may
+
+
+def test_code_of_the_spec_starts_alone() -> None:
+    from evalspec.runtimes.python import Python
+
+    model = Python.model_validate({"kind": "python", "function": "m.py:f", "inputs": {"x": "x"}})
+    assert not may_start_together(model, 10)
