@@ -1,7 +1,7 @@
 """States of leaves on disk, so that a run that is gone on with looks at no leaf twice.
 
-A file for each scan of a dataset, to which the state of each leaf is added with its digest: what a crash has torn is
-looked at again. Its name is the digest of all that the states rest on.
+A file for each dataset, to which the states of each leaf are added with their digests: what a crash has torn is looked
+at again. Its name is the digest of all that the states rest on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import IO, Any
 FOLDER = "leaves"
 PASSES = "passes.jsonl"
 """A line for each pass over a dataset, for the record."""
-_HEAD = struct.Struct("!QQ32s")
+_HEAD = struct.Struct("!32sQQ32s")
+"""Digest of the scan, leaf, length and digest of the state."""
 
 
 class LeafJournal:
@@ -28,81 +29,73 @@ class LeafJournal:
     Args:
         folder: Of the run.
         basis: What all of the states rest on.
-        keys: What those of each scan rest on beside.
+        keys: What those of each scan rest on beside; none: nothing is kept.
     """
 
     def __init__(self, folder: Path, basis: object, keys: Sequence[object]) -> None:
-        place = folder / FOLDER
-        self._files: list[_StatesFile] = []
+        self._keys = [_digest(json.dumps(key).encode()) for key in keys]
+        self._file: IO[bytes] | None = None
+        self._places: dict[tuple[bytes, int], tuple[int, int, bytes]] = {}
+        """Scan and leaf: where the state begins, how long it is, its digest."""
+        name = _digest(json.dumps(basis, sort_keys=True).encode()).hex()[:32]
         with contextlib.suppress(OSError):
-            place.mkdir(parents=True, exist_ok=True)
-            for key in keys:
-                digest = hashlib.sha256(json.dumps([basis, key], sort_keys=True).encode()).hexdigest()
-                self._files.append(_StatesFile(place / f"{digest[:32]}.states"))
-        if len(self._files) < len(keys):
-            self.close()
+            if keys:
+                (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+                self._file = (folder / FOLDER / f"{name}.states").open("a+b")
+                self._index(self._file)
+
+    def _index(self, file: IO[bytes]) -> None:
+        size, place = file.seek(0, os.SEEK_END), 0
+        while place + _HEAD.size <= size:
+            file.seek(place)
+            key, leaf, length, digest = _HEAD.unpack(file.read(_HEAD.size))
+            begins = place + _HEAD.size
+            if begins + length > size:
+                break
+            self._places[key, leaf] = begins, length, digest
+            place = begins + length
+        # What a crash has torn is no state, and nothing may follow it.
+        file.truncate(place)
 
     def get(self, leaf: int) -> list[bytes] | None:
         """States of a leaf, in the order of the scans; None: not all of them are there."""
-        states = []
-        for file in self._files:
-            state = file.get(leaf)
-            if state is None:
-                return None
-            states.append(state)
-        return states or None
+        states = [self._state(key, leaf) for key in self._keys]
+        whole = [state for state in states if state is not None]
+        return whole if whole and len(whole) == len(states) else None
+
+    def _state(self, key: bytes, leaf: int) -> bytes | None:
+        if self._file is None or (key, leaf) not in self._places:
+            return None
+        place, length, digest = self._places[key, leaf]
+        self._file.seek(place)
+        state = self._file.read(length)
+        return state if _digest(state) == digest else None
 
     def put(self, leaf: int, states: Sequence[bytes]) -> None:
         """Keep the states of a leaf."""
+        if self._file is None:
+            return
         try:
-            for file, state in zip(self._files, states, strict=False):
-                file.put(leaf, state)
+            for key, state in zip(self._keys, states, strict=True):
+                digest = _digest(state)
+                begins = self._file.seek(0, os.SEEK_END) + _HEAD.size
+                self._file.write(_HEAD.pack(key, leaf, len(state), digest))
+                self._file.write(state)
+                self._places[key, leaf] = begins, len(state), digest
+            self._file.flush()
         except OSError:
             self.close()
 
     def close(self) -> None:
         """Keep nothing more."""
-        for file in self._files:
-            file.close()
-        self._files = []
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
 
 
-class _StatesFile:
-    """The states of one scan."""
-
-    def __init__(self, path: Path) -> None:
-        self._file: IO[bytes] = path.open("a+b")
-        self._places: dict[int, tuple[int, int, bytes]] = {}
-        """Leaf: where its state begins, how long it is, its digest."""
-        size, place = self._file.seek(0, os.SEEK_END), 0
-        while place + _HEAD.size <= size:
-            self._file.seek(place)
-            leaf, length, digest = _HEAD.unpack(self._file.read(_HEAD.size))
-            if place + _HEAD.size + length > size:
-                break
-            self._places[leaf] = place + _HEAD.size, length, digest
-            place += _HEAD.size + length
-        # What a crash has torn is no leaf, and nothing may follow it.
-        self._file.truncate(place)
-
-    def get(self, leaf: int) -> bytes | None:
-        if leaf not in self._places:
-            return None
-        place, length, digest = self._places[leaf]
-        self._file.seek(place)
-        state = self._file.read(length)
-        return state if hashlib.sha256(state).digest() == digest else None
-
-    def put(self, leaf: int, state: bytes) -> None:
-        digest = hashlib.sha256(state).digest()
-        place = self._file.seek(0, os.SEEK_END)
-        self._file.write(_HEAD.pack(leaf, len(state), digest) + state)
-        self._file.flush()
-        self._places[leaf] = place + _HEAD.size, len(state), digest
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._file.close()
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
 
 
 def note_pass(folder: Path, told: Mapping[str, Any]) -> None:

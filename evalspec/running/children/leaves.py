@@ -190,13 +190,13 @@ class Leaves:
     def _go(self, state: _Pass, count: _Count, journal: LeafJournal) -> None:
         flying = set[int]()
         while True:
-            self._send(state, count, journal, flying)
-            if not flying:
-                break
             try:
-                outcomes = self._engine.finished()
+                self._send(state, count, journal, flying)
+                outcomes = self._engine.finished() if flying else None
             except EngineError as error:
                 raise self._stopped(error, count) from error
+            if outcomes is None:
+                break
             for one in outcomes:
                 # One that was given up as lost may still answer: a leaf counts once.
                 if one.leaf in flying:

@@ -55,14 +55,14 @@ class DaskCluster:
         self.version = str(distributed.__version__)
         self._wait = distributed.wait
         self._address = choice.address
+        self._tasks: dict[str, tuple[int, Any]] = {}
+        self._lost: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         cloudpickle.register_pickle_by_value(node)
         try:
             self._client = distributed.Client(choice.address, timeout=CONNECT_S, set_as_default=False)
             self._client.subscribe_topic("all", self._heard)
         except (OSError, Late) as error:
             raise EngineError(f"dask at {choice.address} can't be reached: {error}") from error
-        self._tasks: dict[str, tuple[int, Any]] = {}
-        self._lost: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
 
     def nodes(self) -> dict[str, ClusterNode]:
         threads: Mapping[str, int] = self._asked(self._client.nthreads)

@@ -121,7 +121,9 @@ class Driver:
 
     def _surveyed(self, packed: bytes = b"") -> list[dict[str, Any]]:
         """Facts about each node."""
-        answers, nodes = self._cluster.survey(packed, SURVEY_S), self._there
+        answers = self._cluster.survey(packed, SURVEY_S)
+        # One that was lost meanwhile is none that can't be asked.
+        self._there = nodes = self._cluster.nodes()
         told = []
         for place, answer in answers.items():
             if place not in nodes:
@@ -151,9 +153,18 @@ class Driver:
             # It has joined since; what it answered doesn't count before it is known to be fit.
             self._look_around()
             self._refuse(self._surveyed())
+            answers = [self._from_known(*one) for one in answers]
         blocks = [block for _, _, own in answers for block in own]
         finished = [self._said(end, header, len(own)) for end, header, own in answers]
         return {"finished": finished, "gone": self._gone(), "slots": self._slots, BLOCKS: blocks}
+
+    def _from_known(
+        self, end: TaskEnd, header: dict[str, Any] | None, blocks: list[bytes]
+    ) -> tuple[TaskEnd, dict[str, Any] | None, list[bytes]]:
+        """An answer, or none where its node was lost before it could be asked what it is."""
+        if header is None or header["node"] in self._known:
+            return end, header, blocks
+        return TaskEnd(end.leaf, None, "its node was lost at once"), None, []
 
     def _late(self) -> list[TaskEnd]:
         late = [leaf for leaf, since in self._since.items() if time.monotonic() - since > self._time_s]

@@ -55,22 +55,23 @@ class RemoteEngine:
         self._parts, self._work = parts, work
         self._start = driver_child if start is None else start
         self._driver: DriverChild | None = None
-        self._slots = 0
+        self._slots = 1
         self._job = b""
         self._sent = b""
         self._waiting: list[tuple[int, int, int]] = []
 
     @property
     def slots(self) -> int:
-        if self._driver is None:
-            self._driver = self._start(self._work)
-            self._slots = int(self._ask({"do": "open"}, OPEN_S)["slots"])
+        """One until the first leaf is submitted: where all of them are kept, nobody is asked."""
         return self._slots
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
         self._job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
 
     def submit(self, leaf: int, start: int, stop: int) -> None:
+        if self._driver is None:
+            self._driver = self._start(self._work)
+            self._slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
         self._waiting.append((leaf, start, stop))
 
     def finished(self) -> Sequence[LeafOutcome]:

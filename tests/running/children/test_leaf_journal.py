@@ -37,17 +37,17 @@ def test_what_was_kept_is_there(tmp_path: Path) -> None:
     assert not found(tmp_path) and not passes_of(tmp_path)
 
 
-@pytest.mark.parametrize("cut", [1, 30, 60, 61, 85])
+@pytest.mark.parametrize("cut", [1, 54, 55, 133, 134, 135])
 def test_a_torn_end_is_no_leaf(tmp_path: Path, cut: int) -> None:
     filled(tmp_path)
-    (file,) = [one for one in (tmp_path / "leaves").iterdir() if b"second" in one.read_bytes()]
+    (file,) = (tmp_path / "leaves").iterdir()
     file.write_bytes(file.read_bytes()[:-cut])
     kept = found(tmp_path)
     assert 9 not in kept and kept == {leaf: STATES[leaf] for leaf in kept}
     journal = LeafJournal(tmp_path, ["basis"], ["x", "y"])
     journal.put(9, STATES[9])
     journal.close()
-    assert found(tmp_path)[9] == STATES[9]
+    assert found(tmp_path) == kept | {9: STATES[9]}
 
 
 def test_a_byte_that_changed_is_no_leaf(tmp_path: Path) -> None:

@@ -147,11 +147,12 @@ def test_leaves_that_are_kept_are_looked_at_once(folder: Path, monkeypatch: pyte
     """A run that is gone on with: of its leaves one was torn, and what rests on other rows is new."""
     job = jobs_in(folder, 2)[0]
     first = answer(job)
-    kept = sorted((folder / "run" / "leaves").glob("*.states"), key=lambda file: file.stat().st_size)
-    with kept[-1].open("r+b") as file:
-        file.truncate(kept[-1].stat().st_size - 10)
+    kept = next((folder / "run" / "leaves").glob("*.states"))
+    with kept.open("r+b") as file:
+        file.truncate(kept.stat().st_size - 10)
     assert answer_again(job) == first
-    assert [(one["leaves"], one["kept"]) for one in passes_of(folder / "run")] == [(6, 0), (6, 0), (1, 5), (0, 6)]
+    told = [(one["leaves"], one["kept"]) for one in passes_of(folder / "run")]
+    assert told[:2] == [(6, 0), (6, 0)] and sorted(told[2:]) == [(0, 6), (1, 5)]
     monkeypatch.setattr(LocalEngine, "_started", lambda self, place: pytest.fail("a child"))
     assert answer_again(job) == first
     path = folder / "traffic.parquet"
