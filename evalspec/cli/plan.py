@@ -39,7 +39,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     from evalspec.running.engines.choice import engine_named
 
     defaults = settings(spec_file)
-    used = engine_named(engine or defaults.engine, os.environ)
+    used = engine_named(defaults.engine if engine is None else engine, os.environ)
     say_widened(defaults.widened(allow_outside, allow_host), defaults)
     outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
     spec = load(spec_file, overrides, LoadOptions(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))

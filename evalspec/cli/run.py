@@ -107,7 +107,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     defaults = [settings(path) for path in specs]
     for one in defaults:
         say_widened((), one)
-    engines = [engine_named(engine or one.engine, os.environ) for one in defaults]
+    engines = [engine_named(one.engine if engine is None else engine, os.environ) for one in defaults]
     asked = [
         LoadOptions(trust, allow_outside or one.allow_outside, hub, hosts=one.hosts | set(allow_host))
         for one in defaults
