@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -53,10 +54,10 @@ class DaskCluster:
         import distributed
 
         self.version = str(distributed.__version__)
-        self._wait = distributed.wait
         self._address = choice.address
         self._tasks: dict[str, tuple[int, Any]] = {}
-        self._lost: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        """Tasks that have ended: key, and why it was lost, if it was."""
         cloudpickle.register_pickle_by_value(node)
         try:
             self._client = distributed.Client(choice.address, timeout=CONNECT_S, set_as_default=False)
@@ -79,33 +80,31 @@ class DaskCluster:
         key = f"evalspec-leaf-{leaf}-{uuid.uuid4().hex}"
         future = self._client.submit(_Sent(node.look), packed, start, stop, key=key, pure=False, retries=0)
         self._tasks[key] = leaf, future
+        future.add_done_callback(lambda _: self._events.put((key, "")))
 
     def ended(self, wait_s: float) -> Sequence[TaskEnd]:
-        ends = self._those_lost()
-        pending = [future for _, future in self._tasks.values()]
-        if pending and not ends:
-            try:
-                self._wait(pending, timeout=wait_s, return_when="FIRST_COMPLETED")
-            except Late:
-                return self._those_lost()
-            except Exception as error:
-                # Futures whose scheduler is gone are cancelled.
-                raise self._gone(error) from error
-        for key, (leaf, future) in list(self._tasks.items()):
-            if future.status in ("cancelled", "lost"):
-                raise self._gone(f"a task is {future.status}")
-            if future.status != "pending":
-                ends.append(self._end(key, leaf, future))
+        ends: list[TaskEnd] = []
+        with contextlib.suppress(queue.Empty):
+            key, lost = self._events.get(timeout=wait_s)
+            while True:
+                if key in self._tasks:
+                    ends.append(self._end(key, lost))
+                key, lost = self._events.get_nowait()
         return ends
 
-    def _end(self, key: str, leaf: int, future: Any) -> TaskEnd:
+    def _end(self, key: str, lost: str) -> TaskEnd:
+        leaf, future = self._tasks.pop(key)
+        if lost:
+            # Whoever asked has it run again, and not the scheduler.
+            future.cancel()
+            return TaskEnd(leaf, None, lost)
+        if future.status in ("cancelled", "lost"):
+            raise self._gone(f"a task of it is {future.status}")
         try:
             answer: bytes = future.result(timeout=GET_S)
         except Exception as error:  # noqa: BLE001  # of whatever kind: a node raised it, or died with the answer
-            del self._tasks[key]
             future.cancel()
             return TaskEnd(leaf, None, f"{type(error).__name__}: {error}"[:300])
-        del self._tasks[key]
         return TaskEnd(leaf, answer)
 
     def _heard(self, event: tuple[float, object]) -> None:
@@ -115,18 +114,7 @@ class DaskCluster:
             return
         for field in ("processing-tasks", "lost-computed-tasks"):
             for key in told.get(field) or ():
-                self._lost.put((str(key), f"worker {_plain(str(told.get('worker')))} was lost"))
-
-    def _those_lost(self) -> list[TaskEnd]:
-        """Ends of tasks whose worker was lost, so that whoever asked runs them again, and not the scheduler."""
-        ends = []
-        while not self._lost.empty():
-            key, why = self._lost.get()
-            if key in self._tasks:
-                leaf, future = self._tasks.pop(key)
-                future.cancel()
-                ends.append(TaskEnd(leaf, None, why))
-        return ends
+                self._events.put((str(key), f"worker {_plain(str(told.get('worker')))} was lost"))
 
     def cancel(self, leaf: int) -> None:
         for key, (other, future) in list(self._tasks.items()):
