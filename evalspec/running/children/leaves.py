@@ -61,7 +61,7 @@ class _Pass:
 
 @dataclass
 class _Count:
-    """What a pass took.
+    """Progress of a pass.
 
     Args:
         dataset: Its name.

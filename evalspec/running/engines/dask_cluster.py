@@ -12,7 +12,7 @@ from typing import Any
 from evalspec.errors import EngineError
 from evalspec.running.engines import node
 from evalspec.running.engines.choice import EngineChoice
-from evalspec.running.engines.cluster import ClusterNode, TaskEnd
+from evalspec.running.engines.cluster import Cluster, ClusterNode, TaskEnd
 
 CONNECT_S = 20.0
 GET_S = 60.0
@@ -36,7 +36,7 @@ class _Sent:
         return pickle.loads, (cloudpickle.dumps(self._function),)
 
 
-class DaskCluster:
+class DaskCluster(Cluster):
     """Workers of a Dask scheduler.
 
     Args:

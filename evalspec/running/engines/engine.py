@@ -16,7 +16,7 @@ from evalspec.running.engines.stamps import Stamps
 
 @dataclass(frozen=True, slots=True)
 class LeafOutcome:
-    """What became of a leaf: states, an error, or nothing, since it was lost.
+    """End of a leaf: states, an error, or nothing, since it was lost.
 
     Args:
         leaf: Its number.
@@ -39,15 +39,10 @@ class LeafEngine(Protocol):
     Each call raises an `EngineError` where the engine itself is gone.
     """
 
-    @property
-    def slots(self) -> int:
-        """Leaves that are looked at at once."""
-        ...
-
-    @property
-    def gone(self) -> Sequence[str]:
-        """Names of nodes that were lost."""
-        ...
+    slots: int
+    """Leaves that are looked at at once, as far as that is known; at least one."""
+    gone: Sequence[str]
+    """Names of nodes that were lost."""
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
         """Look at leaves of this dataset from now on; none of another one is on its way.

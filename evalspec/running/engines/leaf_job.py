@@ -17,7 +17,7 @@ from evalspec.running.engines.stamps import Stamps, same_files, unchanged
 
 @dataclass(frozen=True, slots=True)
 class LeafJob:
-    """What leaves of datasets are looked at for.
+    """Job of a node: datasets, and what is to be seen of them.
 
     Args:
         parts: The datasets, and where they may be read from.

@@ -13,13 +13,13 @@ from evalspec.language.scans import Scan
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.messages import BLOCKS
 from evalspec.running.children.process import Child, Limits
-from evalspec.running.engines.engine import LeafOutcome, LeafWork
+from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork
 from evalspec.running.engines.stamps import Stamps
 
 WAIT_S = 1.0
 
 
-class LocalEngine:
+class LocalEngine(LeafEngine):
     """Several children, each with one leaf at a time.
 
     Args:

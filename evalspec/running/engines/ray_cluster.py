@@ -8,13 +8,13 @@ from typing import Any
 from evalspec.errors import EngineError
 from evalspec.running.engines import node
 from evalspec.running.engines.choice import EngineChoice
-from evalspec.running.engines.cluster import ClusterNode, TaskEnd
+from evalspec.running.engines.cluster import Cluster, ClusterNode, TaskEnd
 
 GET_S = 60.0
 """Longest time for the states of a leaf to come."""
 
 
-class RayCluster:
+class RayCluster(Cluster):
     """A Ray cluster on one of whose nodes this process runs.
 
     Args:
@@ -94,7 +94,7 @@ class RayCluster:
         self._ray.shutdown()
 
     def _answer(self, ref: Any, within_s: float) -> bytes | str:
-        """What a task gave, or why it gave nothing, in words."""
+        """Answer of a task, or why there is none, in words."""
         try:
             answer: bytes = self._ray.get(ref, timeout=within_s)
         except self._ray.exceptions.RaySystemError as error:

@@ -14,7 +14,7 @@ from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.messages import BLOCKS, Message
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.engines.driver import DriverJob
-from evalspec.running.engines.engine import LeafOutcome, LeafWork
+from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork
 from evalspec.running.engines.leaf_job import LeafJob
 from evalspec.running.engines.stamps import Stamps
 
@@ -28,7 +28,7 @@ KINDS = {one.__name__: one for one in (InputError, NotRunError, InvalidError)}
 
 
 class DriverChild(Protocol):
-    """What is asked of a driver: a `Child`."""
+    """Driver of a cluster, as far as it is asked: a `Child`."""
 
     def ask(self, question: Message, *, time_s: float | None = None) -> Message:
         """As `Child.ask`."""
@@ -39,7 +39,7 @@ class DriverChild(Protocol):
         ...
 
 
-class RemoteEngine:
+class RemoteEngine(LeafEngine):
     """Nodes of a cluster.
 
     Args:
@@ -55,15 +55,11 @@ class RemoteEngine:
         self._parts, self._work = parts, work
         self._start = driver_child if start is None else start
         self._driver: DriverChild | None = None
-        self._slots = 1
+        # Until the first leaf is submitted: where all of them are kept, nobody is asked.
+        self.slots = 1
         self._job = b""
         self._sent = b""
         self._waiting: list[tuple[int, int, int]] = []
-
-    @property
-    def slots(self) -> int:
-        """One until the first leaf is submitted: where all of them are kept, nobody is asked."""
-        return self._slots
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
         self._job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
@@ -71,14 +67,14 @@ class RemoteEngine:
     def submit(self, leaf: int, start: int, stop: int) -> None:
         if self._driver is None:
             self._driver = self._start(self._work)
-            self._slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
+            self.slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
         self._waiting.append((leaf, start, stop))
 
     def finished(self) -> Sequence[LeafOutcome]:
         job = "" if self._sent == self._job else base64.b64encode(self._job).decode("ascii")
         answer = self._ask({"do": "look", "job": job, "leaves": self._waiting}, ANSWER_S)
         self._sent, self._waiting = self._job, []
-        self._slots, self.gone = max(1, int(answer["slots"])), answer["gone"]
+        self.slots, self.gone = max(1, int(answer["slots"])), answer["gone"]
         blocks = iter(answer.get(BLOCKS, ()))
         return [_outcome(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
 

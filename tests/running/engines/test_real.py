@@ -192,7 +192,7 @@ def test_a_node_with_other_versions_is_refused(folder: Path, tmp_path: Path, nam
         code, said = run(folder, tmp_path / "run", "--engine", f"{name}:{cluster.address}")
         assert code == 4 and not (tmp_path / "run").exists(), said
         (error,) = [line for line in said.splitlines() if line.startswith("error: ")]
-        assert "node 127.0.0.1:" in error and "has pyarrow 14.0.0 (here: " in error
+        assert "node " in error and "has pyarrow 14.0.0 (here: " in error
 
 
 @pytest.mark.parametrize("name", list(ENGINES))
