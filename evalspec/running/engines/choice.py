@@ -97,7 +97,7 @@ def check_host(choice: EngineChoice, hosts: Iterable[str]) -> None:
 def _ray_address(told: str) -> str:
     if _is_address(told):
         return told
-    said = f"{RAY_ADDRESS} is {told!r}, which is no HOST:PORT" if told else f"{RAY_ADDRESS} is not set"
+    said = f"{RAY_ADDRESS} is {told!r}, not HOST:PORT" if told else f"{RAY_ADDRESS} is not set"
     remedy = "name the address of the cluster's head node, such as ray:127.0.0.1:6379"
     if told.startswith("ray://"):
         remedy = f"run evalspec on a node of the cluster and {remedy}; ray:// is not supported"

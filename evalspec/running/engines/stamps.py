@@ -46,7 +46,7 @@ def same_files(dataset: Dataset, access: Access, planned: Stamps) -> None:
             raise InputError(f"there is no {path}", remedy=SAME)
         other = _other(_stamp(Path(path)), planned[path])
         if other:
-            raise InputError(f"{path} is another file: {other}", remedy=SAME)
+            raise InputError(f"{path} is a different file: {other}", remedy=SAME)
 
 
 def unchanged(planned: Stamps) -> bool:

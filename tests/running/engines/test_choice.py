@@ -42,7 +42,7 @@ def test_what_is_none(wrong: str) -> None:
     ("told", "said"),
     [
         ("", "RAY_ADDRESS is not set"),
-        ("auto", "RAY_ADDRESS is 'auto', which is no HOST:PORT"),
+        ("auto", "RAY_ADDRESS is 'auto', not HOST:PORT"),
         ("ray://head:10001", "run evalspec on a node of the cluster and name the address"),
     ],
 )

@@ -148,8 +148,8 @@ def refused(path: Path, patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("change", "first", "said"),
     [
-        (stale, 0, "is another file: it was changed at"),
-        (stale, 2, "is another file: it was changed at"),
+        (stale, 0, "is a different file: it was changed at"),
+        (stale, 2, "is a different file: it was changed at"),
         (gone, 0, "there is no"),
         (gone, 2, "there is no"),
         (refused, 0, "can't be read: Permission"),

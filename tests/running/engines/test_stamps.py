@@ -37,8 +37,8 @@ def other_end(path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said", "seen"),
     [
-        (later, "is another file: it was changed at .* UTC, and elsewhere at", True),
-        (lambda path: pq.write_table(pa.table({"x": range(60)}), path), "is another file: it has .* bytes", True),
+        (later, "is a different file: it was changed at .* UTC, and elsewhere at", True),
+        (lambda path: pq.write_table(pa.table({"x": range(60)}), path), "is a different file: it has .* bytes", True),
         (other_end, "its end has other bytes than elsewhere", False),
         (lambda path: path.unlink(), r"there is no .*b\.parquet", True),
         (lambda path: (path.parent / "c.parquet").write_bytes(path.read_bytes()), r"c\.parquet is there, which", False),
