@@ -63,7 +63,7 @@ class DaskCluster(Cluster):
             self._client = distributed.Client(choice.address, timeout=CONNECT_S, set_as_default=False)
             self._client.subscribe_topic("all", self._heard)
         except (OSError, Late) as error:
-            raise EngineError(f"dask at {choice.address} can't be reached: {error}") from error
+            raise EngineError(f"dask at {choice.address} can't be reached: {error or 'no answer'}") from error
 
     def nodes(self) -> dict[str, ClusterNode]:
         threads: Mapping[str, int] = self._asked(self._client.nthreads)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 import struct
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import util
 from typing import Any
 
 from evalspec.errors import EngineError
@@ -24,6 +26,8 @@ LOOK_EVERY_S = 5.0
 EMPTY_S = 30.0
 """Longest time without a node."""
 SURVEY_S = 60.0
+KNOCK_S = 10.0
+PACKAGES = {"ray": "ray", "dask": "distributed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +56,33 @@ def connected(choice: EngineChoice, environment: Mapping[str, str]) -> Cluster:
     Raises:
         EngineError: Its package is not installed, or it can't be reached.
     """
-    try:
-        if choice.name == "ray":
-            from evalspec.running.engines.ray_cluster import RayCluster
-
-            return RayCluster(choice, environment)
-        from evalspec.running.engines.dask_cluster import DaskCluster
-
-        return DaskCluster(choice, environment)
-    except ModuleNotFoundError as error:
+    package = PACKAGES[choice.name]
+    if util.find_spec(package) is None:
         raise EngineError(
-            f"--engine {choice.name} needs the package {error.name}: pip install 'evalspec-gate[{choice.name}]'"
+            f"--engine {choice.name} needs the package {package}: pip install 'evalspec-gate[{choice.name}]'"
+        )
+    _knock(choice)
+    if choice.name == "ray":
+        from evalspec.running.engines.ray_cluster import RayCluster
+
+        return RayCluster(choice, environment)
+    from evalspec.running.engines.dask_cluster import DaskCluster
+
+    return DaskCluster(choice, environment)
+
+
+def _knock(choice: EngineChoice) -> None:
+    """Stop where nobody listens: a client of Ray would try for minutes, and then end its process.
+
+    Raises:
+        EngineError: Nobody does.
+    """
+    host, _, port = choice.address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
+    except OSError as error:
+        raise EngineError(
+            f"{choice.words} can't be reached: {error.strerror or error}; start the cluster, or name its address"
         ) from error
 
 

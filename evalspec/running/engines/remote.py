@@ -20,7 +20,7 @@ from evalspec.running.engines.stamps import Stamps
 
 DRIVER_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_gcs_rpc_server_reconnect_timeout_s": "30"}
 """Ray reports nothing to anybody, and its driver ends so many seconds after the control process of its cluster."""
-OPEN_S = 120.0
+OPEN_S = 80.0
 ANSWER_S = 75.0
 """Longest time for an answer of the driver, which waits no longer than a second for leaves by itself."""
 CLOSE_S = 10.0
