@@ -43,12 +43,12 @@ class Group:
 
     def start(self, command: Sequence[str | Path], log: Path, more: Mapping[str, str] | None = None) -> None:
         """Start one in a group of its own."""
-        variables = {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", **(more or {})}
+        own = {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "100"}
         with log.open("ab") as output:
             self.nodes.append(
                 subprocess.Popen(
                     [str(one) for one in command], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                    start_new_session=True, env={**os.environ, **variables}, cwd=log.parent,
+                    start_new_session=True, env={**os.environ, **own, **(more or {})}, cwd=log.parent,
                 )
             )  # fmt: skip
 
