@@ -6,6 +6,7 @@
     ├── NotRunError       evidence can't be had here, and why (the check's NOT_RUN)
     ├── InvalidError      measured, but inadmissible, and why (the measurement's INVALID)
     ├── WorkerError       a process of ours ended without an answer (the check's ERROR)
+    ├── EngineError       the cluster that scans datasets can't be used, or is gone (the run ends; --resume goes on)
     ├── WriteError        a file of the run can't be written (full disk, no permission)
     └── RecordError       a record or its evidence can't be read or was changed
 
@@ -115,6 +116,10 @@ class InvalidError(EvalspecError):
 
 class WorkerError(EvalspecError):
     """A process of ours ended without an answer, or ran past a limit."""
+
+
+class EngineError(EvalspecError):
+    """The cluster that scans datasets can't be used, or is gone: no check is to blame, and the run can go on later."""
 
 
 class WriteError(EvalspecError):

@@ -6,6 +6,7 @@ command line only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -57,12 +58,14 @@ class How(TypedDict, total=False):
 
     ``resume``: continue the newest unfinished run of this spec. ``draft``: try everything on a few rows and queries; it
     decides nothing. ``fail_fast``: stop at the first violation. ``observer``: receives the progress of the run.
+    ``engine``: who scans large datasets: ``"local:2"``, ``"ray:HOST:PORT"`` or ``"dask:HOST:PORT"``.
     """
 
     resume: bool
     draft: bool
     fail_fast: bool
     observer: Observer
+    engine: str
 
 
 class _Unobserved:
@@ -188,7 +191,7 @@ def run(
         datasets: As in `load`. The run's folder keeps a copy of each in ``inputs``.
         allow: Permissions of the spec.
         output: Folder of the run; None: ``reports/<spec>/<time>-<digest>`` in the working directory.
-        how: ``resume``, ``draft``, ``fail_fast`` and ``observer``, see `How`.
+        how: ``resume``, ``draft``, ``fail_fast``, ``observer`` and ``engine``, see `How`.
 
     Returns:
         The run: ``ready``, ``verdict``, ``requirement(name)``, ``to_frame()``, ``report``, ``record``.
@@ -196,11 +199,13 @@ def run(
     Raises:
         SpecError: The spec is wrong, or needs a permission that it lacks.
         RecordError: There is no run to continue.
+        EngineError: The cluster that ``engine`` names can't be used, or is gone; such a run can be resumed.
         WriteError: The folder can't be written to.
         KeyboardInterrupt: The run was interrupted; its folder holds what was measured.
     """
     from evalspec.planning import Plan
     from evalspec.records.outputs import write_reports
+    from evalspec.running.engines.choice import engine_named
     from evalspec.running.preflight import Start, refuse
     from evalspec.running.runner import run as run_plan
 
@@ -210,9 +215,11 @@ def run(
     else:
         planned = plan(spec, models=models, datasets=datasets, allow=allow)
     options = _options(planned, allow, None if output is None else Path(output).resolve())
-    refuse([Start(planned, options.access, options.limits)])
+    engine = engine_named(how.get("engine", "local"), os.environ)
+    refuse([Start(planned, options.access, options.limits, engine)])
     options = replace(
         options,
+        engine=engine,
         resume=how.get("resume", False),
         draft=how.get("draft", False),
         fail_fast=how.get("fail_fast", False),

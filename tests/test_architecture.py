@@ -85,7 +85,8 @@ OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "a distribution of Python packages": {"running/environment.py": ["evaluate"]},
     "Python itself, or a stage that is code": {
-        "running/doctor.py": ["python"], "running/environment.py": ["python"], "verdict/diagnosis.py": ["python"],
+        "running/doctor.py": ["python"], "running/engines/node.py": ["python"],
+        "running/environment.py": ["python"], "verdict/diagnosis.py": ["python"],
     },
     "a kind of model and of dataset": {"loading/in_memory.py": ["memory"]},
     "a field of comparability, which a record holds": {

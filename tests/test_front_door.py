@@ -80,6 +80,17 @@ def test_nothing_is_allowed_that_was_not_said(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_an_engine_is_named_as_for_the_command(spec: Path, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="'abacus' is not an engine"):
+        evalspec.run(spec, output=tmp_path / "run", engine="abacus")
+    with pytest.raises(SpecError, match=r"pass --allow-host 10\.0\.3\.1"):
+        evalspec.run(spec, output=tmp_path / "run", engine="dask:10.0.3.1:8786")
+    assert not (tmp_path / "run").exists()
+    run = evalspec.run(spec, output=tmp_path / "run", engine="local:2")
+    engine = run.record.environment.engine
+    assert (engine["name"], engine["children"], engine["leaves"], engine["again"]) == ("local", 2, 0, 0)
+
+
 def test_an_interrupt_is_one_and_keeps_what_was_measured(spec: Path, tmp_path: Path) -> None:
     class Interrupting:
         def step(self, text: str) -> None:

@@ -38,11 +38,11 @@ Env = Annotated[
     list[str], typer.Option("--env", metavar="NAME", help="Allow this environment variable to be read as a secret.")
 ]
 Engine = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--engine",
         metavar="ENGINE",
-        help="local:N: N processes scan large datasets at once, where what is kept of their rows can be merged.",
+        help="Scan large datasets in N processes (local:N), or on a cluster (ray, ray:HOST:PORT, dask:HOST:PORT).",
     ),
 ]
 Overrides = Annotated[

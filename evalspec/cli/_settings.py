@@ -17,7 +17,7 @@ from evalspec.errors import InputError, Problem, SpecError
 
 FILE = "pyproject.toml"
 LARGEST_BYTES = 2**20
-KNOWN = {"allow-outside": bool, "allow-host": list, "output": str}
+KNOWN = {"allow-outside": bool, "allow-host": list, "engine": str, "output": str}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Settings:
         allow_outside: As the option.
         root: The folder that holds ``reports``.
         hosts: As ``--allow-host``.
+        engine: As ``--engine``.
         file: Where they stand; None: nowhere.
         refused: Settings of it that are not taken, since the spec could have brought them along.
     """
@@ -35,6 +36,7 @@ class Settings:
     allow_outside: bool
     root: Path
     hosts: frozenset[str] = frozenset()
+    engine: str = "local"
     file: Path | None = None
     refused: tuple[str, ...] = ()
 
@@ -119,8 +121,9 @@ def _of(table: Mapping[str, Any], path: Path, spec_folder: Path | None) -> Setti
     root = (folder / table["output"]).resolve() if "output" in table else Path.cwd()
     if spec_folder is None or not folder.is_relative_to(spec_folder):
         hosts = frozenset(table.get("allow-host", ()))
-        return Settings(bool(table.get("allow-outside", False)), root, hosts, path)
-    refused = [key for key in ("allow-outside", "allow-host") if table.get(key)]
+        engine = table.get("engine", "local")
+        return Settings(bool(table.get("allow-outside", False)), root, hosts, engine, path)
+    refused = [key for key in ("allow-outside", "allow-host", "engine") if table.get(key)]
     if "output" in table and not root.is_relative_to(folder):
         refused.append("output")
         root = Path.cwd()

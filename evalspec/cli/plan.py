@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +26,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     allow_outside: AllowOutside = False,
     allow_host: AllowHost = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
-    engine: Engine = "local",
+    engine: Engine = None,
     as_json: Json = False,
 ) -> None:
     """Print checks, order, sample sizes and the smallest change that each requirement can detect; measure nothing."""
@@ -35,22 +36,22 @@ def command(  # noqa: PLR0913  # one parameter an option
     from evalspec.planning.permissions import lacking
     from evalspec.planning.scanned import scanned
     from evalspec.records.outputs import newest_record
-    from evalspec.running.options import leaf_children
+    from evalspec.running.engines.choice import engine_named
 
-    children = leaf_children(engine)
     defaults = settings(spec_file)
+    used = engine_named(defaults.engine if engine is None else engine, os.environ)
     say_widened(defaults.widened(allow_outside, allow_host), defaults)
     outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
     spec = load(spec_file, overrides, LoadOptions(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     planned = plan(spec)
     before = newest_record(record, defaults.root, spec.name)
     lacks = lacking(planned, spec.access(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
-    apart = scanned(planned) if children > 1 else ()
+    apart = scanned(planned, elsewhere=bool(used.address)) if used.apart else ()
     if as_json:
-        more = {"children": children, "scanned": [asdict(one) for one in apart]} if children > 1 else {}
+        more = {"engine": asdict(used), "scanned": [asdict(one) for one in apart]} if used.apart else {}
         echo_json(to_json(planned, before, lacks) | more)
         return
     for line in explain(planned, before, lacks):
         echo(line)
     for one in apart:
-        echo(one.line(children))
+        echo(one.line(used.scans))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable
@@ -71,7 +72,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     env: Env = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each worker.")] = 1,
-    engine: Engine = "local",
+    engine: Engine = None,
     time_limit: Annotated[
         str | None,
         typer.Option("--time-limit", metavar="TIME", help="Limit for each answer of a child process: '30 min'."),
@@ -91,14 +92,14 @@ def command(  # noqa: PLR0913  # one parameter an option
     from evalspec.loading import LoadOptions, load_all
     from evalspec.planning import plan
     from evalspec.records.outputs import worst
-    from evalspec.running.options import Options, default_limits, leaf_children
+    from evalspec.running.engines.choice import engine_named
+    from evalspec.running.options import Options, default_limits
     from evalspec.running.preflight import Start, refuse
 
     if output is not None and len(specs) > 1:
         raise SpecError("--output names one folder, and there are several specs; leave it out")
     if remeasure is not None:
         _goes_alone(specs, {"--resume": resume, "--draft": draft, "--only": bool(only)})
-    children = leaf_children(engine)
     limits = default_limits(
         parse_quantity(time_limit, "time") if time_limit else None,
         int(parse_quantity(memory_limit, "size")) if memory_limit else None,
@@ -106,6 +107,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     defaults = [settings(path) for path in specs]
     for one in defaults:
         say_widened((), one)
+    engines = [engine_named(one.engine if engine is None else engine, os.environ) for one in defaults]
     asked = [
         LoadOptions(trust, allow_outside or one.allow_outside, hub, hosts=one.hosts | set(allow_host))
         for one in defaults
@@ -116,11 +118,11 @@ def command(  # noqa: PLR0913  # one parameter an option
         planned.spec.access(trust=trust, allow_outside=one.allow_outside, hub=hub, hosts=one.hosts, env=frozenset(env))
         for planned, one in zip(plans, asked, strict=True)
     ]
-    refuse(Start(planned, access, limits) for planned, access in zip(plans, accesses, strict=True))
+    refuse(Start(planned, access, limits, used) for planned, access, used in zip(plans, accesses, engines, strict=True))
     codes: list[int] = []
     results: list[dict[str, Any]] = []
     signals = Interrupts()
-    for planned, access, default in zip(plans, accesses, defaults, strict=True):
+    for planned, access, default, used in zip(plans, accesses, defaults, engines, strict=True):
         if signals.count:
             # It came when the last run was being written.
             codes.append(INTERRUPTED)
@@ -135,7 +137,7 @@ def command(  # noqa: PLR0913  # one parameter an option
             fail_fast=fail_fast,
             limits=limits,
             threads=threads,
-            leaf_children=children,
+            engine=used,
             command=(shlex.join(["evalspec", *sys.argv[1:]]),),
             allowed=default.widened(allow_outside, allow_host),
         )

@@ -20,7 +20,7 @@ class ScannedDataset:
         name: Its name.
         leaves: Parts that it is cut into; None: not known before it is read.
         leaf_rows: Rows of each but the last.
-        why_one: Why one process scans all of them; empty: several children do.
+        why_one: Why one process scans all of them; empty: the engine does.
     """
 
     name: str
@@ -28,21 +28,30 @@ class ScannedDataset:
     leaf_rows: int
     why_one: str
 
-    def line(self, children: int) -> str:
-        """For people, of a run with so many children."""
+    def line(self, scans: str) -> str:
+        """For people.
+
+        Args:
+            scans: Beginning of a sentence about the engine.
+        """
         if self.why_one:
             return f"one process scans {self.name}: {self.why_one}"
-        return f"{children} children scan {self.name}: {self.leaves:,} leaves of {self.leaf_rows:,} rows"
+        return f"{scans} {self.name}: {self.leaves:,} leaves of {self.leaf_rows:,} rows"
 
 
-def scanned(plan: Plan) -> Sequence[ScannedDataset]:
-    """Datasets of checks that scan, in the order of the plan."""
+def scanned(plan: Plan, *, elsewhere: bool = False) -> Sequence[ScannedDataset]:
+    """Datasets of checks that scan, in the order of the plan.
+
+    Args:
+        plan: The plan.
+        elsewhere: The engine is a cluster, whose nodes don't have what a run keeps of small datasets.
+    """
     checks = [one for one in plan.checks if type(one.check).scans is not Check.scans]
     names = dict.fromkeys(name for one in checks for name in one.datasets)
-    return [_scanned(name, plan.spec.datasets[name], plan.spec.headers.get(name)) for name in names]
+    return [_scanned(name, plan.spec.datasets[name], plan.spec.headers.get(name), elsewhere) for name in names]
 
 
-def _scanned(name: str, dataset: Dataset, header: Header | None) -> ScannedDataset:
+def _scanned(name: str, dataset: Dataset, header: Header | None, elsewhere: bool) -> ScannedDataset:
     rows = None if header is None else header.rows
     size = leaf_rows(rows if dataset.by_number else None)
     leaves = None if rows is None else max(1, -(-rows // size))
@@ -55,6 +64,6 @@ def _scanned(name: str, dataset: Dataset, header: Header | None) -> ScannedDatas
         why = f"rows of kind {dataset.kind} can't be read by their numbers"
     elif dataset.where is not None:
         why = "which rows its `where` leaves is known only when all before them were read"
-    if why and leaves != 1 and dataset.rows_fit:
+    if why and leaves != 1 and dataset.rows_fit and not elsewhere:
         why = f"{why} (where they take 256 MiB or less, a run keeps them and several children do)"
     return ScannedDataset(name, leaves, size, why)

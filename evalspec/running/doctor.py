@@ -6,15 +6,22 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from evalspec.clocks import now_ns, read_clock
-from evalspec.language.parts import Dataset, Model
+from evalspec.errors import EvalspecError
+from evalspec.evidence.words import plural
+from evalspec.language.parts import Access, Dataset, Model
 from evalspec.language.registry import discover
 from evalspec.running.environment import gpus
+
+if TYPE_CHECKING:
+    from evalspec.running.engines.choice import EngineChoice
+    from evalspec.running.engines.opening import NodeFacts
 
 State = Literal["ok", "absent", "broken", "note"]
 
@@ -58,6 +65,50 @@ def examine() -> list[MachineFact]:
         *_telemetry(),
         _chromium(),
     ]
+
+
+def examine_engine(choice: EngineChoice, datasets: Mapping[str, Dataset], access: Access) -> list[MachineFact]:
+    """Facts about an engine: its nodes, their processors and versions, and what each of them can read.
+
+    Args:
+        choice: The engine.
+        datasets: Of a spec, by name.
+        access: Where they may be read from.
+    """
+    from evalspec.running.engines.opening import surveyed
+    from evalspec.running.engines.stamps import stamps_of
+
+    if not choice.address:
+        return [MachineFact("engine local", "ok", f"{choice.words} on this machine")]
+    findings, readable = list[MachineFact](), dict[str, Dataset]()
+    for name, one in datasets.items():
+        try:
+            stamps_of(one, access)
+            readable[name] = one
+        except EvalspecError as error:
+            findings.append(MachineFact(f"dataset {name}", "broken", str(error)))
+    try:
+        facts = surveyed(choice, readable, access)
+    except EvalspecError as error:
+        return [*findings, MachineFact(f"engine {choice.name}", "broken", str(error))]
+    state: State = "ok" if facts.nodes else "broken"
+    findings.append(MachineFact(f"engine {facts.name} {facts.version}", state, facts.size))
+    for node in facts.nodes:
+        findings += _node(node, list(readable))
+    return findings
+
+
+def _node(node: NodeFacts, datasets: Sequence[str]) -> Iterator[MachineFact]:
+    what = f"node {node.name}"
+    if node.unfit:
+        yield MachineFact(what, "broken", node.unfit)
+        return
+    has = ", ".join(f"{name} {version}" for name, version in sorted(node.versions.items()))
+    yield MachineFact(what, "ok", f"{plural(node.cpus, 'CPU')} ({node.cpu}); {has}")
+    for name in datasets:
+        reason = node.unread.get(name, node.unread.get(""))
+        state: State = "ok" if reason is None else "broken"
+        yield MachineFact(f"{what}, dataset {name}", state, reason or "its files are the same there")
 
 
 def _kinds() -> list[MachineFact]:

@@ -23,15 +23,13 @@ CHANGING = re.compile(r"^git_|clock_MHz$|^cpu_MHz$|temperature|steal")
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 
 
-def capture(folder: Path, leaf_children: int = 1) -> Environment:
+def capture(folder: Path) -> Environment:
     """Facts, packages, controls and load of this machine, as far as they can be read without changing it.
 
     Args:
         folder: The spec's folder, whose git state is recorded.
-        leaf_children: Children that scan large datasets at once; 1: none.
     """
     return Environment(
-        engine={"name": "local", "children": leaf_children} if leaf_children > 1 else {},
         facts=_machine() | _container() | _gpu_facts() | _git(folder),
         packages=_packages(),
         controls=(*_cpu_controls(), *_gpu_controls()),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evalspec.errors import Problem, SpecError
+from evalspec.errors import SpecError
 from evalspec.language.parts import Access
 from evalspec.running.children.process import Limits
+from evalspec.running.engines.choice import LOCAL, EngineChoice
 
 DEFAULT_TIME_S = 1800.0
-MOST_CHILDREN = 64
-"""Children that may look at leaves at once."""
 MEMORY_SHARE = 0.9
 """Share of the memory that is free at the start, which a child may take where no limit is given."""
 
@@ -33,7 +32,7 @@ class Options:
         threads: Of each worker.
         command: The command line, for the record.
         allowed: What a file of settings allows beyond the command line, in words, for the record.
-        leaf_children: Children that look at leaves of datasets at once; 1: none.
+        engine: Looks at leaves of large datasets.
         timings_from: Folder of a run of the same subject whose raw timings are used; nothing is timed, and the record
             says so.
     """
@@ -50,7 +49,7 @@ class Options:
     command: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
     timings_from: Path | None = None
-    leaf_children: int = 1
+    engine: EngineChoice = LOCAL
 
 
 def default_limits(time_s: float | None = None, memory_bytes: int | None = None) -> Limits:
@@ -67,21 +66,3 @@ def default_limits(time_s: float | None = None, memory_bytes: int | None = None)
     if memory_bytes is None:
         memory_bytes = int(psutil.virtual_memory().available * MEMORY_SHARE)
     return Limits(time_s=DEFAULT_TIME_S if time_s is None else time_s, memory_bytes=memory_bytes)
-
-
-def leaf_children(engine: str) -> int:
-    """Children that look at leaves of datasets at once, as ``--engine`` says it.
-
-    Raises:
-        SpecError: It is no engine.
-    """
-    name, colon, count = engine.partition(":")
-    if name != "local" or (colon and not (count.isascii() and count.isdigit() and 1 <= int(count) <= MOST_CHILDREN)):
-        raise SpecError(
-            Problem(
-                f"--engine {engine!r} is not an engine",
-                choices=("local", "local:2"),
-                remedy=f"name how many children scan large datasets, from 1 to {MOST_CHILDREN}: local:2",
-            )
-        )
-    return int(count) if colon else 1

@@ -15,6 +15,7 @@ from evalspec.planning.permissions import KNOWN_SOURCE, TRUST, Permission, lacki
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.peek import LookJob
 from evalspec.running.children.process import Limits
+from evalspec.running.engines.choice import LOCAL, EngineChoice, check_host
 from evalspec.running.subjects import Children
 
 
@@ -26,11 +27,13 @@ class Start:
         plan: The plan.
         access: What the caller allows.
         limits: Of the child that looks into files.
+        engine: Looks at leaves of large datasets.
     """
 
     plan: Plan
     access: Access
     limits: Limits = field(default_factory=Limits)
+    engine: EngineChoice = LOCAL
 
 
 def refuse(starts: Iterable[Start]) -> None:
@@ -63,7 +66,16 @@ def _problems(one: Start) -> list[Problem]:
     asked = list(lacking(one.plan, one.access, os.environ))
     untrusted = {permission.path for permission in asked if permission.option == TRUST}
     hidden, rows = _looked(one, [name for name in models_of(one.plan) if f"models.{name}" not in untrusted])
-    return [*(permission.problem(file) for permission in (*asked, *hidden)), *rows]
+    return [*(permission.problem(file) for permission in (*asked, *hidden)), *rows, *_elsewhere(one)]
+
+
+def _elsewhere(one: Start) -> tuple[Problem, ...]:
+    """Problem of an engine on a machine that was not allowed."""
+    try:
+        check_host(one.engine, one.access.hosts)
+    except SpecError as error:
+        return error.problems
+    return ()
 
 
 def _looked(one: Start, models: list[str]) -> tuple[list[Permission], list[Problem]]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
+from evalspec.errors import EngineError, EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
 from evalspec.evidence.screens import Screening
 from evalspec.interrupts import Interrupts
@@ -33,9 +33,11 @@ from evalspec.running.children.jobs import (
     predictions_key,
     seed_of,
 )
+from evalspec.running.children.leaf_journal import passes_of, remove_leaves
 from evalspec.running.children.scans import Ahead
 from evalspec.running.children.sharing import SharedChild
 from evalspec.running.describe import not_tested, without_evidence
+from evalspec.running.engines.opening import EngineFacts, opened, recorded
 from evalspec.running.folders import (
     discard,
     earlier_runs,
@@ -81,14 +83,20 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         SpecError: The plan needs what the caller has not allowed.
         RecordError: The run that is to be gone on with is not there, or can't be.
         WriteError: The record can't be written.
+        EngineError: The cluster that is to scan datasets can't be used, or is gone; such a run can be resumed.
     """
     refuse_unallowed(plan, options.access)
+    cluster = None
+    if options.engine.address and not options.draft:
+        observer.step(f"opening {options.engine.words}")
+        cluster = opened(options.engine)
+        observer.step(cluster.line)
     with signals or Interrupts() as counted:
         before = None if options.remeasure is None else again(options.remeasure, plan)
         folder = RunFolder(claimed(plan, options))
         try:
             options = replace(options, access=folder.takes_over(options.access))
-            return _Run(plan, options, observer, folder, before, counted).go()
+            return _Run(plan, options, observer, folder, before, counted).go(cluster)
         finally:
             folder.let_go()
 
@@ -128,7 +136,7 @@ class _Run:
         self.again = gone_on_from(events, plan) if options.resume else before
         known = JournalEvents(events if self.again is None else [*self.again.events, *events])
         self.children = Children(
-            options.access, options.limits, options.threads, self.folder, options.leaf_children, signals.raise_lost
+            options.access, options.limits, options.threads, self.folder, options.engine, signals.raise_lost
         )
         self.subjects = Subjects(parts, self.children, self.journal, observer, known)
         self.parts = self.subjects.parts
@@ -142,7 +150,7 @@ class _Run:
         self.interrupted = False
         self.screens: Screening | None = None
 
-    def go(self) -> tuple[Record, Path]:
+    def go(self, cluster: EngineFacts | None) -> tuple[Record, Path]:
         self.own.write("spec.yaml", self.spec.text)
         if self.spec.profile is not None:
             self.own.write(PROFILE_FILE, self.spec.profile_text)
@@ -156,7 +164,7 @@ class _Run:
         if self.again is not None:
             begun["remeasures"] = str(self.again.folder)
         self.journal.write("start", **begun)
-        where = environment.capture(self.options.access.folder, self.options.leaf_children)
+        where = environment.capture(self.options.access.folder)
         self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
         try:
             self.observer.step("reading datasets and models")
@@ -193,10 +201,9 @@ class _Run:
         self.children.tidy()
         read = {one.check.name: self._answers_read(one) for one in self.plan.checks}
         self.checks = without_lost(self.checks, self.own, self.subjects.answered, read)
-        record = self._record(where.model_copy(update={"load_at_end": environment.load()}))
-        write_record(record, self.folder, self.journal)
-        if self.options.output is None:
-            point_latest(self.folder)
+        engine = recorded(self.options.engine, cluster, passes_of(self.folder))
+        record = self._record(where.model_copy(update={"load_at_end": environment.load(), "engine": engine}))
+        self._write(record)
         return record, self.folder
 
     def _go_on(self, where: Environment) -> None:
@@ -288,7 +295,7 @@ class _Run:
             record = self._without(planned, "not_run", str(error))
         except InvalidError as error:
             record = self._without(planned, "invalid", str(error))
-        except WriteError:
+        except (EngineError, WriteError):
             raise
         except EvalspecError as error:
             record = self._without(planned, "error", str(error))
@@ -383,7 +390,7 @@ class _Run:
             graders=graders_beside(self.plan, planned),
             repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
             today=self.started.date(),
-            leaf_children=self.options.leaf_children,
+            engine=self.options.engine,
             stop_early=self.spec.policy.stop == "early" and not self.options.draft,
         )
         limit_s = max(self.options.limits.time_s, 4 * planned.seconds)
@@ -465,6 +472,14 @@ class _Run:
                     self.checks.append(without_evidence(one, self.spec, "not_run", reason))
 
     # -- the record ---------------------------------------------------------------------------------------------
+
+    def _write(self, record: Record) -> None:
+        """Write the record; a run that has ended needs no leaves any more."""
+        write_record(record, self.folder, self.journal)
+        if not self.interrupted:
+            remove_leaves(self.folder)
+        if self.options.output is None:
+            point_latest(self.folder)
 
     def _resumption(self) -> Resumption | None:
         """Checks kept when this run was resumed, and measured again; what earlier runs measured again stays listed."""

@@ -9,11 +9,11 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from evalspec.errors import EvalspecError, InputError, WorkerError
+from evalspec.errors import EngineError, EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import (
     TEMPLATE,
@@ -35,6 +35,7 @@ from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_fil
 from evalspec.running.children.kept_rows import unnamed_file
 from evalspec.running.children.process import Child, Limits, resident_bytes
 from evalspec.running.children.workers import note_read
+from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of
 from evalspec.running.journal.events import JournalEvents, ModelAnswered, otherwise
 from evalspec.sources.reading.footer import rows_in
@@ -96,7 +97,7 @@ class Children:
         limits: Limits,
         threads: int,
         folder: Path,
-        leaf_children: int = 1,
+        engine: EngineChoice = LOCAL,
         on_wait: Callable[[], None] | None = None,
     ) -> None:
         """Children of a run.
@@ -106,10 +107,10 @@ class Children:
             limits: Of each child.
             threads: Of each child.
             folder: Of the run, which takes their logs.
-            leaf_children: Children of each child that reads large datasets.
+            engine: Looks at leaves of large datasets.
             on_wait: Called while an answer is waited for.
         """
-        self.leaf_children = leaf_children
+        self.engine = engine
         self.limits = limits
         self.threads = threads
         self.folder = folder
@@ -221,6 +222,8 @@ class Subjects:
                 try:
                     question = {"do": what, "name": name} | self._place(what, name) | self._leaves(what)
                     answer = child.ask(question, progress=self._observer.progress)
+                except EngineError:
+                    raise
                 except EvalspecError as error:
                     self._broken[f"{what} {name}"] = str(error)
                     if isinstance(error, WorkerError) and not child.alive:
@@ -267,12 +270,14 @@ class Subjects:
         return {"keep": str(path)}
 
     def _leaves(self, what: str) -> dict[str, Any]:
-        """Fields of a question: by how many children a large dataset is read; empty where by none."""
+        """Fields of a question: the engine that looks at the leaves of a large dataset; empty where none does."""
         children = self._children
-        if what != "dataset" or children.leaf_children < 2:
+        if what != "dataset" or not children.engine.apart:
             return {}
-        logs, time_s = str(children.folder / "logs"), children.limits.time_s
-        return {"leaf_children": children.leaf_children, "logs": logs, "time_s": time_s}
+        return {
+            "engine": astuple(children.engine), "folder": str(children.folder), "time_s": children.limits.time_s,
+            "environment": children.environment, "keeps": self._keeps,
+        }  # fmt: skip
 
     def load_ahead(self, models: Iterable[str]) -> None:
         """Start workers that load small models while something else is measured; `predict` waits for them."""

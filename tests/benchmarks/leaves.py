@@ -34,14 +34,16 @@ def measure(folder: Path, rows: int, children: int) -> dict[str, float | str]:
     from evalspec.running.children.checking import check_record
     from evalspec.running.children.inputs import RunInputs
     from evalspec.running.children.jobs import CheckJob, SpecParts
-    from evalspec.running.children.leaves import Leaves
+    from evalspec.running.children.leaf_journal import remove_leaves
     from evalspec.running.children.process import Limits
+    from evalspec.running.engines.choice import EngineChoice
+    from evalspec.running.engines.local import LocalEngine
     from evalspec.running.journal.replay import Replay
 
     spent_s, peaks = [0.0], [0.0]
-    close = Leaves.close
+    close = LocalEngine.close
 
-    def closing(self: Leaves) -> None:
+    def closing(self: LocalEngine) -> None:
         """Read what the children used before they are ended: nobody waits for them."""
         for child in self._children.values():
             for one in (psutil.Process(child.pid), *psutil.Process(child.pid).children(recursive=True)):
@@ -49,18 +51,19 @@ def measure(folder: Path, rows: int, children: int) -> dict[str, float | str]:
                 peaks.append(peak_mib(one.pid))
         close(self)
 
-    Leaves.close = closing  # type: ignore[method-assign]
+    LocalEngine.close = closing  # type: ignore[method-assign]
 
     spec = folder / "evalspec.yaml"
     spec.write_text(SPEC.format(test=f"test-{rows}.parquet", traffic=f"traffic-{rows}.parquet"))
     read = load(spec)
     parts = SpecParts(models={}, datasets=dict(read.datasets), slices={}, access=Access(folder))
+    remove_leaves(folder)
     begun, spent = time.perf_counter(), time.process_time()
     check = next(one.check for one in plan(read).checks if one.check.check == "shift")
     job = CheckJob(
         parts=parts, check=check, predictions={}, model_facts={}, confidence=0.95, alpha_fail=0.01, seed=1,
         draft=False, evidence=folder / "evidence", limits=Limits(), threads=1,
-        environment={"OMP_NUM_THREADS": "1"}, leaf_children=children,
+        environment={"OMP_NUM_THREADS": "1"}, engine=EngineChoice(children=children),
     )  # fmt: skip
     result = check.run(RunInputs(job, lambda *_: None, Replay(folder, "none")))
     record = json.dumps(check_record(job, result, []).model_dump(mode="json"), sort_keys=True)

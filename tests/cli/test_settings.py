@@ -84,12 +84,37 @@ def test_what_was_passed_stands_in_the_command(caller: Path, monkeypatch: pytest
     assert record.allowed == () and "--allow-outside" in record.command[0]
 
 
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_an_engine_is_the_caller_s_to_name(command: str, caller: Path) -> None:
+    (caller / "pyproject.toml").write_text(ALLOWS + 'engine = "abacus:3"\n')
+    code, said = evalspec(command, "suite/spec.yaml")
+    assert code == 2 and "--engine 'abacus:3' is not an engine" in said
+    assert evalspec(command, "suite/spec.yaml", "--engine", "local")[0] == 0
+    (caller / "pyproject.toml").write_text(ALLOWS)
+    (caller / "suite" / "pyproject.toml").write_text('[tool.evalspec]\nengine = "abacus:3"\n')
+    assert evalspec(command, "suite/spec.yaml")[0] == 0
+
+
+def test_an_engine_on_another_machine_is_asked_for(caller: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (caller / "pyproject.toml").write_text(ALLOWS + 'engine = "ray:10.0.3.1:6379"\n')
+    code, said = evalspec("run", "suite/spec.yaml")
+    assert code == 2 and "the engine ray at 10.0.3.1:6379 is on a different machine" in said
+    assert "pass --allow-host 10.0.3.1 if this is intended" in said and not Path("reports").exists()
+    code, said = evalspec("doctor", "--engine", "dask:head.lab:8786")
+    assert code == 2 and "pass --allow-host head.lab if this is intended" in said
+    monkeypatch.chdir(caller / "suite")
+    Path("pyproject.toml").write_text(ALLOWS + 'engine = "ray:10.0.3.1:6379"\nallow-host = ["10.0.3.1"]\n')
+    code, said = evalspec("run", "spec.yaml", "--allow-outside")
+    assert code == 0 and "its settings for allow-outside, allow-host, engine are ignored" in said
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("[tool]\nevalspec = 3\n", "tool.evalspec is not a table"),
         ("[tool.evalspec]\nallow-outside = 1\n", "allow-outside is not a setting, or has the wrong type"),
         ('[tool.evalspec]\noutput = "a\\u0000"\n', "output is not a setting, or has the wrong type"),
+        ("[tool.evalspec]\nengine = 2\n", "engine is not a setting, or has the wrong type"),
         ("[tool.evalspec]\ntrust = true\n", "trust is not a setting"),
         ("[tool.evalspec\n", "is not valid TOML"),
         ("[tool.evalspec]\na = " + "[" * 5000, "is not valid TOML"),

@@ -109,12 +109,12 @@ class RunInputs:
     def scan(self, scans: Sequence[Scan]) -> list[Any]:
         """Watchers of these scans, once all rows went by."""
         leaves, job = None, self._job
-        if job.leaf_children > 1:
-            from evalspec.running.children.leaves import LeafChildren, Leaves
+        if job.engine.apart:
+            from evalspec.running.children.leaves import Leaves
+            from evalspec.running.engines.engine import LeafWork
 
-            logs = job.evidence.parent / "logs"
-            how = LeafChildren(job.leaf_children, logs, job.check.name, job.limits, job.environment)
-            leaves = Leaves(job.parts, how, self._tables, self._progress)
+            work = LeafWork(job.engine, job.evidence.parent, job.check.name, job.limits, job.environment)
+            leaves = Leaves(job.parts, work, self._tables, self._progress)
         passes = Passes(self._evenly, self._tables.leaf_rows, leaves)
         try:
             return self._scans.give(self._job.check.name, scans, passes, self._wanted_later)

@@ -15,6 +15,7 @@ from evalspec.evidence.units import UNITS
 from evalspec.language.parts import Access, Check, Dataset, Model
 from evalspec.language.undemanding import UNBOUNDED
 from evalspec.running.children.process import Limits
+from evalspec.running.engines.choice import LOCAL, EngineChoice
 
 if TYPE_CHECKING:
     from evalspec.planning import Plan, PlannedCheck
@@ -68,7 +69,7 @@ class CheckJob:
         graders: Timed model: a dataset, and a check of which a blocking requirement is about its answers to these rows.
         repeating: Datasets of which many rows may be copies of others.
         today: The day on which the run began (UTC).
-        leaf_children: Children that look at leaves of datasets at once; 1: none, whoever runs the check looks at all.
+        engine: Looks at leaves of datasets.
         stop_early: Timing ends as soon as all requirements are far from their thresholds.
     """
 
@@ -89,7 +90,7 @@ class CheckJob:
     graders: Mapping[str, tuple[str, Check]] = field(default_factory=dict)
     repeating: frozenset[str] = frozenset()
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
-    leaf_children: int = 1
+    engine: EngineChoice = LOCAL
     stop_early: bool = False
 
 

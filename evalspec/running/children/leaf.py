@@ -15,48 +15,60 @@ from evalspec.running.children.messages import BLOCKS, Message, Progress
 from evalspec.running.children.tables import Tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from evalspec.language.parts.dataset import Between
     from evalspec.language.scans import Scan
 
 
 def start(parts: SpecParts) -> Handler:
     """The handler of this child."""
     arrow_without_pandas()
-    return _Looker(parts).handle
+    looker: Looker | None = None
 
-
-class _Looker:
-    """Looks at leaves of the dataset that it was told of last."""
-
-    def __init__(self, parts: SpecParts) -> None:
-        self._tables = Tables(parts)
-        self._scans: Mapping[str, Scan] = {}
-        self._between: Between | None = None
-
-    def handle(self, question: Message, progress: Progress) -> Message:
+    def handle(question: Message, progress: Progress) -> Message:
         """States of the summaries of a leaf, in the order of the scans."""
+        nonlocal looker
         if question["scans"]:
             # It comes from the process that started this one, over a socket that nobody else has.
-            dataset, self._scans = pickle.loads(base64.b64decode(question["scans"]))
-            self._between = self._tables.between(dataset, columns_of(self._scans.values()))
-        assert self._between is not None
-        first = int(question["start"])
+            looker = Looker(parts, *pickle.loads(base64.b64decode(question["scans"])))
+        assert looker is not None
+        rows, states = looker.look(int(question["start"]), int(question["stop"]))
+        return {"rows": rows, BLOCKS: states}
+
+    return handle
+
+
+class Looker:
+    """Looks at leaves of a dataset.
+
+    Args:
+        parts: Of the spec.
+        dataset: Its name.
+        scans: Key: what is to be seen.
+    """
+
+    def __init__(self, parts: SpecParts, dataset: str, scans: Mapping[str, Scan]) -> None:
+        self._scans = scans
+        self._between = Tables(parts).between(dataset, columns_of(scans.values()))
+
+    def look(self, start: int, stop: int) -> tuple[int, list[memoryview]]:
+        """Rows of a leaf that went by, and the states of its summaries, in the order of the scans.
+
+        Args:
+            start: The leaf's first row.
+            stop: The row after its last.
+        """
+        from evalspec.sources.reading.batches import evenly
+
+        first = start
         summaries = [(scan.columns, _made(scan)) for scan in self._scans.values()]
-        for batch in self._batches(first, int(question["stop"])):
+        for batch in evenly(self._between(start, stop), BATCH_ROWS):
             for columns, summary in summaries:
                 summary.update(batch if columns is None else batch.select(list(columns)), first)
             first += batch.num_rows
-        return {"rows": first, BLOCKS: [as_bytes(summary.state()) for _, summary in summaries]}
-
-    def _batches(self, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-        from evalspec.sources.reading.batches import evenly
-
-        assert self._between is not None
-        return evenly(self._between(start, stop), BATCH_ROWS)
+        return first - start, [as_bytes(summary.state()) for _, summary in summaries]
 
 
 def _made(scan: Scan) -> Summary:

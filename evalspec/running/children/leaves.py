@@ -1,45 +1,28 @@
-"""Leaves of datasets, looked at by several local children at once; what they keep is merged here, in the fixed tree."""
+"""Leaves of datasets, looked at by an engine; what is kept of them is merged here, in the fixed tree."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import pickle
-import select
+import time
+from bisect import insort
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
-from evalspec.errors import EvalspecError, WorkerError
+from evalspec.errors import EngineError, EvalspecError, WorkerError
+from evalspec.evidence.words import duration
 from evalspec.language.scans import Scan, Summary, Tree
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.leaf import as_state
-from evalspec.running.children.messages import BLOCKS, Progress
-from evalspec.running.children.process import Child, Limits
+from evalspec.running.children.leaf_journal import LeafJournal, note_pass
+from evalspec.running.children.messages import Progress
 from evalspec.running.children.tables import Tables
+from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork
+from evalspec.running.engines.node import versions
+from evalspec.running.engines.stamps import Stamps, stamps_of
 
 AHEAD = 2
-"""Leaves for each child that may be looked at before an earlier one is merged."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeafChildren:
-    """Children that look at leaves.
-
-    Args:
-        count: So many at once.
-        logs: Folder of their logs.
-        name: What their logs are called.
-        limits: Of the whole that they work for; only the time holds for each of them.
-        environment: Of theirs.
-    """
-
-    count: int
-    logs: Path
-    name: str
-    limits: Limits
-    environment: Mapping[str, str] = field(default_factory=dict)
+"""Leaves for each that is looked at at once that may be looked at before an earlier one is merged."""
 
 
 @dataclass
@@ -48,16 +31,14 @@ class _Pass:
 
     Args:
         waiting: Leaves that nobody looks at yet, in their order.
-        packed: What is looked at, as a message holds it.
         kinds: The class of each scan's summary, and what is merged of it so far.
         done: States of leaves that come after one that is not merged yet.
         merged: Leaves that are merged.
-        lost: Leaves whose child has died.
+        lost: Leaves that were lost once.
         errors: Leaf: what can't be looked at.
     """
 
     waiting: deque[int]
-    packed: str
     kinds: Sequence[tuple[type[Summary], Tree]]
     done: dict[int, Sequence[bytes]] = field(default_factory=dict)
     merged: int = 0
@@ -78,21 +59,85 @@ class _Pass:
             self.merged += 1
 
 
-class Leaves:
-    """Looks at the leaves of datasets in several children at once."""
+@dataclass
+class _Count:
+    """Progress of a pass.
 
-    def __init__(self, parts: SpecParts, how: LeafChildren, tables: Tables, progress: Progress) -> None:
-        """``tables`` of the process that asks, of the same ``parts``."""
-        self._parts, self._how, self._tables, self._progress = parts, how, tables, progress
-        self._children: dict[int, Child] = {}
-        self._knows: dict[int, str] = {}
-        self._ends: dict[int, WorkerError] = {}
+    Args:
+        dataset: Its name.
+        rows: Of the dataset.
+        size: Rows of a leaf.
+        begun_s: When it began.
+        kept: Leaves that an earlier run had looked at.
+        looked: Leaves that were looked at.
+        looked_rows: Rows of these.
+        again: Leaves that were looked at once more.
+    """
+
+    dataset: str
+    rows: int
+    size: int
+    begun_s: float = field(default_factory=time.monotonic)
+    kept: int = 0
+    looked: int = 0
+    looked_rows: int = 0
+    again: int = 0
+
+    @property
+    def leaves(self) -> int:
+        """Leaves of the dataset."""
+        return -(-self.rows // self.size)
+
+    def range_of(self, leaf: int) -> tuple[int, int]:
+        """First row of a leaf, and the one after its last."""
+        return leaf * self.size, min(self.rows, (leaf + 1) * self.size)
+
+    def line(self, gone: Sequence[str]) -> str:
+        """How far it has come, for people.
+
+        Args:
+            gone: Names of nodes that were lost.
+        """
+        done, spent_s = self.kept + self.looked, max(time.monotonic() - self.begun_s, 1e-9)
+        said = f"{self.dataset}: {done:,} of {self.leaves:,} leaves"
+        if self.looked:
+            each_s = spent_s / self.looked
+            said += f", {_short(self.looked_rows / spent_s)} rows/s, {duration((self.leaves - done) * each_s)} left"
+        if self.again:
+            nodes = "node" if len(gone) == 1 else "nodes"
+            why = f": {nodes} {', '.join(gone[:3])} lost" if gone else ""
+            said += f" ({self.again} again{why})"
+        return said
+
+
+class Leaves:
+    """Looks at the leaves of datasets, each once, wherever they are looked at."""
+
+    def __init__(
+        self,
+        parts: SpecParts,
+        work: LeafWork,
+        tables: Tables,
+        progress: Progress,
+        engine: LeafEngine | None = None,
+    ) -> None:
+        """Leaves of the datasets of a spec.
+
+        Args:
+            parts: Of the spec.
+            work: How.
+            tables: Of the process that asks, of the same ``parts``.
+            progress: Told how far they have come.
+            engine: Looks at them; None: the one that the work names.
+        """
+        # Rows that this machine keeps are not there for a node.
+        self._tables = Tables(replace(parts, kept={})) if work.choice.address else tables
+        self._parts, self._work, self._progress = parts, work, progress
+        self._engine: LeafEngine = engine_of(parts, work) if engine is None else engine
 
     def close(self) -> None:
-        """Let the children go."""
-        for place in list(self._children):
-            self._let_go(place)
-        self._ends.clear()
+        """Let the engine go."""
+        self._engine.close()
 
     def look(self, dataset: str, scans: Mapping[str, Scan]) -> dict[str, Summary]:
         """Key: the summary of the dataset, of those scans whose summaries can be merged.
@@ -105,7 +150,8 @@ class Leaves:
 
         Raises:
             InputError: Rows can't be read, or hold what can't be looked at; of several leaves the first one's is told.
-            WorkerError: A child died, and another one of the same leaf.
+            WorkerError: A leaf was lost, and once more.
+            EngineError: The engine is gone.
         """
         rows = self._tables.countable(dataset)
         size = self._tables.leaf_rows(dataset)
@@ -115,95 +161,131 @@ class Leaves:
         kinds = {key: type(one) for key, one in made.items() if isinstance(one, Summary)}
         if not kinds:
             return {}
-        packed = base64.b64encode(pickle.dumps((dataset, {key: scans[key] for key in kinds}))).decode("ascii")
+        part = self._parts.datasets[dataset]
+        stamps = stamps_of(part, self._parts.access)
+        mergeable = {key: scans[key] for key in kinds}
         trees = [(kind, Tree()) for kind in kinds.values()]
-        state = _Pass(deque(range(-(-rows // size))), packed, trees)
+        count = _Count(dataset, rows, size)
+        state = _Pass(deque(range(count.leaves)), trees)
+        journal = self._journal(part.model_dump_json(), mergeable, stamps, count)
         try:
-            self._go(dataset, state, rows, size)
+            self._engine.aim(dataset, mergeable, stamps)
+            self._go(state, count, journal)
         except BaseException:
             self.close()
             raise
+        finally:
+            journal.close()
+            self._note(count)
         ends = {key: tree.end() for key, (_, tree) in zip(kinds, trees, strict=True)}
         return {key: one for key, one in ends.items() if one is not None}
 
-    def _go(self, dataset: str, state: _Pass, rows: int, size: int) -> None:
-        count, flying = len(state.waiting), dict[int, int]()
+    def _journal(self, part: str, scans: Mapping[str, Scan], stamps: Stamps, count: _Count) -> LeafJournal:
+        if not self._work.keeps or not stamps:
+            return LeafJournal(self._work.folder, None, ())
+        basis = [part, sorted(stamps.items()), count.rows, count.size, versions()]
+        keys = [(count.dataset, key, scan.columns) for key, scan in scans.items()]
+        return LeafJournal(self._work.folder, basis, keys)
+
+    def _go(self, state: _Pass, count: _Count, journal: LeafJournal) -> None:
+        flying = set[int]()
         while True:
-            for place in range(self._how.count):
-                leaf = None if place in flying else state.next(AHEAD * self._how.count)
-                if leaf is not None:
-                    flying[place] = leaf
-                    self._tell(place, state.packed, leaf * size, min(rows, (leaf + 1) * size))
-            if not flying:
+            try:
+                self._send(state, count, journal, flying)
+                outcomes = self._engine.finished() if flying else None
+            except EngineError as error:
+                raise self._stopped(error, count) from error
+            if outcomes is None:
                 break
-            for place in self._ready(flying):
-                self._take(place, flying.pop(place), state, dataset)
+            for one in outcomes:
+                # One that was given up as lost may still answer: a leaf counts once.
+                if one.leaf in flying:
+                    flying.remove(one.leaf)
+                    self._take(one, state, count, journal)
             state.merge()
-            self._progress(float(state.merged), float(count), f"{dataset}: {state.merged} of {count} leaves")
+            self._progress(float(count.kept + count.looked), float(count.leaves), count.line(self._engine.gone))
         if state.errors:
             raise state.errors[min(state.errors)]
 
-    def _tell(self, place: int, packed: str, start: int, stop: int) -> None:
-        try:
-            if not self._alive(place):
-                self._let_go(place)
-                self._children[place] = self._started(place)
-            known = self._knows.get(place) == packed
-            self._knows[place] = packed
-            self._children[place].tell({"start": start, "stop": stop, "scans": "" if known else packed})
-        except WorkerError as error:
-            # Whoever takes its answer is told.
-            self._ends[place] = error
+    def _send(self, state: _Pass, count: _Count, journal: LeafJournal, flying: set[int]) -> None:
+        """Have as many leaves looked at as can be; what an earlier run has kept is taken from there."""
+        while (leaf := self._next(state, flying)) is not None:
+            states = journal.get(leaf)
+            if states is None:
+                self._engine.submit(leaf, *count.range_of(leaf))
+                flying.add(leaf)
+                continue
+            count.kept += 1
+            state.done[leaf] = states
+            state.merge()
 
-    def _alive(self, place: int) -> bool:
-        return place in self._children and self._children[place].alive
+    def _next(self, state: _Pass, flying: set[int]) -> int | None:
+        slots = self._engine.slots
+        return None if len(flying) >= slots else state.next(AHEAD * slots)
 
-    def _let_go(self, place: int) -> None:
-        self._knows.pop(place, None)
-        if place in self._children:
-            self._children.pop(place).close()
+    def _take(self, one: LeafOutcome, state: _Pass, count: _Count, journal: LeafJournal) -> None:
+        """Take what became of a leaf; one that was lost is looked at once more."""
+        leaf, dataset = one.leaf, count.dataset
+        first, stop = count.range_of(leaf)
+        if one.lost and leaf in state.lost:
+            state.errors[leaf] = WorkerError(f"leaf {leaf + 1} of {dataset} was lost twice: {one.lost}")
+        elif one.lost:
+            state.lost.add(leaf)
+            insort(state.waiting, leaf)
+            count.again += 1
+            self._write("lost", f"leaf {leaf + 1} of {dataset} is scanned once more: {one.lost}")
+        elif one.error is not None:
+            state.errors[leaf] = one.error
+        elif one.rows != stop - first:
+            said = f"leaf {leaf + 1} of {dataset} gave {one.rows:,} rows in place of {stop - first:,}"
+            state.errors[leaf] = WorkerError(f"{said}; its files changed while they were read")
+        else:
+            journal.put(leaf, one.states)
+            state.done[leaf] = one.states
+            count.looked += 1
+            count.looked_rows += one.rows
 
-    def _ready(self, flying: Mapping[int, int]) -> list[int]:
-        """Children that have answered, or have ended."""
-        if self._ends:
-            return list(self._ends)
-        ready, _, _ = select.select([self._children[place] for place in flying], [], [])
-        return [place for place in flying if self._children[place] in ready]
+    def _stopped(self, error: EngineError, count: _Count) -> EngineError:
+        """The error with how far it has come."""
+        done = count.kept + count.looked
+        kept = f"{done:,} of {count.leaves:,} leaves of {count.dataset} are kept" if self._work.keeps else "it stopped"
+        return EngineError(f"{error}; {kept}: start the cluster again, then pass --resume to go on")
 
-    def _take(self, place: int, leaf: int, state: _Pass, dataset: str) -> None:
-        """Take a child's answer; a leaf whose child has died is looked at once more."""
-        try:
-            state.done[leaf] = self._answer(place)
-        except EvalspecError as error:
-            if self._alive(place):
-                state.errors[leaf] = error
-            elif leaf in state.lost:
-                state.errors[leaf] = WorkerError(f"leaf {leaf + 1} of {dataset} was lost twice: {error}")
-            else:
-                state.lost.add(leaf)
-                state.waiting.appendleft(leaf)
-                self._note(f"leaf {leaf + 1} of {dataset} is scanned once more: {error}")
+    def _note(self, count: _Count) -> None:
+        told = {
+            "dataset": count.dataset, "leaves": count.looked, "kept": count.kept, "leaf_rows": count.size,
+            "again": count.again, "lost": list(self._engine.gone),
+        }  # fmt: skip
+        note_pass(self._work.folder, told)
 
-    def _note(self, line: str) -> None:
-        """Write a line into a log of its own; the record says nothing of it, since it is the same."""
-        with contextlib.suppress(OSError), self._log("lost").open("a", encoding="utf-8") as log:
-            log.write(f"{line}\n")
+    def _write(self, which: str, line: str) -> None:
+        """Write a line into a log of its own; what was measured does not show it, since it is the same."""
+        with contextlib.suppress(OSError):
+            path = self._work.log(which)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as log:
+                log.write(f"{line}\n")
 
-    def _log(self, which: object) -> Path:
-        return self._how.logs / f"leaves-{self._how.name}-{which}.log"
 
-    def _answer(self, place: int) -> Sequence[bytes]:
-        if place in self._ends:
-            raise self._ends.pop(place)
-        blocks: Sequence[bytes] = self._children[place].answer()[BLOCKS]
-        return blocks
+def engine_of(parts: SpecParts, work: LeafWork) -> LeafEngine:
+    """The engine that some work names.
 
-    def _started(self, place: int) -> Child:
-        return Child(
-            "evalspec.running.children.leaf",
-            self._parts,
-            limits=Limits(time_s=self._how.limits.time_s),
-            log=self._log(place + 1),
-            environment=self._how.environment,
-            secrets=self._parts.access.env,
-        )
+    Args:
+        parts: Of the spec.
+        work: How leaves are looked at.
+    """
+    if work.choice.address:
+        from evalspec.running.engines.remote import RemoteEngine
+
+        return RemoteEngine(parts, work)
+    from evalspec.running.engines.local import LocalEngine
+
+    return LocalEngine(parts, work)
+
+
+def _short(rate: float) -> str:
+    """A rate in a few letters."""
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if rate >= size:
+            return f"{rate / size:.3g}{letter}"
+    return f"{rate:.3g}"

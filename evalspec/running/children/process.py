@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
-from evalspec.errors import InputError, InvalidError, NotRunError, WorkerError, WriteError
+from evalspec.errors import EngineError, InputError, InvalidError, NotRunError, WorkerError, WriteError
 from evalspec.logs import Log, last_line
 from evalspec.processes import Guarded, import_path
 from evalspec.redaction import Redaction
@@ -119,7 +119,7 @@ class Child:
 
         Raises:
             WorkerError: It ended without an answer, or went past a limit; it has then been killed.
-            InputError, NotRunError, InvalidError: As the child raised it.
+            InputError, NotRunError, InvalidError, EngineError: As the child raised it.
         """
         self.tell(question)
         return self.answer(progress=progress, time_s=time_s)
@@ -215,7 +215,7 @@ def _answered(message: Message) -> Message:
     error = message.get("error")
     if error is None:
         return message
-    kinds = {"InputError": InputError, "NotRunError": NotRunError, "InvalidError": InvalidError}
+    kinds = {one.__name__: one for one in (InputError, NotRunError, InvalidError, EngineError)}
     raise kinds.get(error["kind"], WorkerError)(error["message"])
 
 

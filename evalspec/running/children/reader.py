@@ -64,14 +64,16 @@ def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None
 
 
 def _by_leaves(name: str, parts: SpecParts, question: Message, progress: Progress) -> DatasetRecord | None:
-    """Record of a dataset whose leaves children look at; None: it is read here, as one that is small always is."""
-    if question.get("leaf_children", 1) < 2:
+    """Record of a dataset whose leaves an engine looks at; None: it is read here, as one that is small always is."""
+    if "engine" not in question:
         return None
     from evalspec.language.scans import Scan
     from evalspec.running.children.leaf_digest import LeafDigest
-    from evalspec.running.children.leaves import LeafChildren, Leaves
+    from evalspec.running.children.leaves import Leaves
     from evalspec.running.children.process import Limits
     from evalspec.running.children.tables import Tables
+    from evalspec.running.engines.choice import EngineChoice
+    from evalspec.running.engines.engine import LeafWork
     from evalspec.running.equal_rows import MOST_ROWS
 
     # What was kept of an earlier reading says nothing of the files as they are.
@@ -80,8 +82,10 @@ def _by_leaves(name: str, parts: SpecParts, question: Message, progress: Progres
     rows = tables.countable(name)
     if rows is None or rows <= MOST_ROWS:
         return None
-    how = LeafChildren(question["leaf_children"], Path(question["logs"]), "digest", Limits(question["time_s"]))
-    leaves = Leaves(parts, how, tables, progress)
+    choice, folder = EngineChoice(*question["engine"]), Path(question["folder"])
+    limits, environment = Limits(question["time_s"]), question["environment"]
+    work = LeafWork(choice, folder, "digest", limits, environment, question["keeps"])
+    leaves = Leaves(parts, work, tables, progress)
     try:
         summary = leaves.look(name, {"digest": Scan(name, "digest", None, LeafDigest)}).get("digest")
     finally:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evalspec.errors import EvalspecError
+from evalspec.errors import EngineError, EvalspecError
 from evalspec.language.scans import LEAF_ROWS, Scan, Watcher, one_pass
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ class Scans:
         others = frozenset(scans) - frozenset(own)
         try:
             watchers = passes.go(dataset, scans, _Guard(own, scans).given_up if others else frozenset)
-        except (EvalspecError, pa.ArrowException):
-            if not others:
+        except (EvalspecError, pa.ArrowException) as error:
+            if not others or isinstance(error, EngineError):
                 raise
             # What other checks look at is theirs to tell.
             watchers = passes.go(dataset, own)

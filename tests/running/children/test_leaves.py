@@ -36,9 +36,12 @@ from evalspec.running import equal_rows
 from evalspec.running.children import checking, reader
 from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
 from evalspec.running.children.leaf import as_bytes
-from evalspec.running.children.leaves import Leaves, _Pass
+from evalspec.running.children.leaf_journal import passes_of, remove_leaves
+from evalspec.running.children.leaves import _Pass
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.children.tables import Tables
+from evalspec.running.engines.choice import LOCAL, EngineChoice
+from evalspec.running.engines.local import LocalEngine
 from evalspec.sources.parquet import Parquet
 
 ROWS, LEAF = 5_500, 1_000
@@ -97,20 +100,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def jobs_in(folder: Path, children: int) -> list[CheckJob]:
+def jobs_in(folder: Path, children: int, engine: EngineChoice = LOCAL) -> list[CheckJob]:
     spec = load(folder / "evalspec.yaml")
     parts = SpecParts(models={}, datasets=dict(spec.datasets), slices={}, access=Access(folder))
     return [
         CheckJob(
             parts=parts, check=one.check, predictions={}, model_facts={}, confidence=0.95, alpha_fail=0.01,
             seed=seed_of(7, one.check.name), draft=False, evidence=folder / "run" / "evidence", limits=Limits(),
-            threads=1, environment={}, leaf_children=children,
+            threads=1, environment={}, engine=replace(engine, children=children),
         )
         for one in plan(spec).checks
     ]  # fmt: skip
 
 
 def answer(job: CheckJob) -> Any:
+    """What a run with no earlier one says."""
+    remove_leaves(job.evidence.parent)
+    return answer_again(job)
+
+
+def answer_again(job: CheckJob) -> Any:
     job.evidence.mkdir(parents=True, exist_ok=True)
     return checking.start(job)({"do": "run"}, lambda *_: None)["record"]
 
@@ -132,6 +141,24 @@ def test_children_give_the_record_of_one_process(folder: Path) -> None:
     assert json.dumps(several) == json.dumps(alone)
     assert {one["status"] for one in alone} == {"measured"}
     assert not alive_below()
+
+
+def test_leaves_that_are_kept_are_looked_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is gone on with: of its leaves one was torn, and what rests on other rows is new."""
+    job = jobs_in(folder, 2)[0]
+    first = answer(job)
+    kept = next((folder / "run" / "leaves").glob("*.states"))
+    with kept.open("r+b") as file:
+        file.truncate(kept.stat().st_size - 10)
+    assert answer_again(job) == first
+    told = [(one["leaves"], one["kept"]) for one in passes_of(folder / "run")]
+    assert told[:2] == [(6, 0), (6, 0)] and sorted(told[2:]) == [(0, 6), (1, 5)]
+    monkeypatch.setattr(LocalEngine, "_started", lambda self, place: pytest.fail("a child"))
+    assert answer_again(job) == first
+    path = folder / "traffic.parquet"
+    os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns + 1))
+    with pytest.raises(pytest.fail.Exception):
+        answer_again(job)
 
 
 def test_files_cut_otherwise_give_the_same_record(folder: Path, tmp_path: Path) -> None:
@@ -220,7 +247,7 @@ def test_of_several_errors_the_first_leafs_is_told(folder: Path, tmp_path: Path)
 
 def test_what_can_not_be_cut_starts_no_child(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    monkeypatch.setattr(Leaves, "_started", lambda self, place: started.append("child") or pytest.fail("a child"))
+    monkeypatch.setattr(LocalEngine, "_started", lambda self, place: started.append("child") or pytest.fail("a child"))
     job = jobs_in(folder, 2)[0]
     filtered = {name: one.model_copy(update={"where": "x < 9"}) for name, one in job.parts.datasets.items()}
     answer(replace(job, parts=replace(job.parts, datasets=filtered)))
@@ -269,7 +296,7 @@ def test_leaves_may_be_done_in_any_order_and_twice(seed: int) -> None:
         tree.add(again)
     order = [*range(9), *random.Random(seed).sample(range(9), 5)]
     random.Random(seed).shuffle(order)
-    passing = _Pass(deque(), "", [(OneColumn, Tree())])
+    passing = _Pass(deque(), [(OneColumn, Tree())])
     for leaf in order:
         passing.done[leaf] = [states[leaf]]
         passing.merge()
@@ -288,7 +315,10 @@ def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: 
     parts = SpecParts({}, {"d": Parquet(path="d.parquet", key="id")}, {}, Access(tmp_path))
     for kept in ({}, {"d": tmp_path / "gone"}):
         handle = reader.start(replace(parts, kept=kept))
-        question = {"do": "dataset", "name": "d", "leaf_children": 2, "logs": str(tmp_path / "logs"), "time_s": 60.0}
+        question = {
+            "do": "dataset", "name": "d", "engine": ["local", 2, ""], "folder": str(tmp_path), "time_s": 60.0,
+            "environment": {}, "keeps": False,
+        }  # fmt: skip
         told = handle(question, lambda *_: None)
         assert told == {"record": reader.dataset_record("d", parts).model_dump(mode="json"), "kept": False}
     monkeypatch.setattr(equal_rows, "MOST_ROWS", n)
@@ -298,7 +328,7 @@ def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: 
 
 
 def test_no_leaf_is_begun_far_ahead_or_after_an_error() -> None:
-    passing = _Pass(deque(range(9)), "", [])
+    passing = _Pass(deque(range(9)), [])
     assert [passing.next(4) for _ in range(6)] == [0, 1, 2, 3, None, None]
     passing.merged = 2
     passing.errors[5] = InputError("no")

@@ -1,0 +1,92 @@
+"""An engine as whoever merges leaves sees it: leaves go in, their states come out, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from evalspec.errors import EvalspecError
+from evalspec.language.scans import Scan
+from evalspec.running.children.process import Limits
+from evalspec.running.engines.choice import LOCAL, EngineChoice
+from evalspec.running.engines.stamps import Stamps
+
+
+@dataclass(frozen=True, slots=True)
+class LeafOutcome:
+    """End of a leaf: states, an error, or nothing, since it was lost.
+
+    Args:
+        leaf: Its number.
+        rows: Rows that went by.
+        states: Of its summaries, in the order of the scans.
+        error: What can't be looked at.
+        lost: Why it was lost, in words; it may be looked at again.
+    """
+
+    leaf: int
+    rows: int = 0
+    states: Sequence[bytes] = ()
+    error: EvalspecError | None = None
+    lost: str = ""
+
+
+class LeafEngine(Protocol):
+    """Looks at leaves.
+
+    Each call raises an `EngineError` where the engine itself is gone.
+    """
+
+    slots: int
+    """Leaves that are looked at at once, as far as that is known; at least one."""
+    gone: Sequence[str]
+    """Names of nodes that were lost."""
+
+    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
+        """Look at leaves of this dataset from now on; none of another one is on its way.
+
+        Args:
+            dataset: Its name.
+            scans: Key: what is to be seen.
+            stamps: Of its files.
+        """
+        ...
+
+    def submit(self, leaf: int, start: int, stop: int) -> None:
+        """Have a leaf looked at; there are never more than `slots` on their way."""
+        ...
+
+    def finished(self) -> Sequence[LeafOutcome]:
+        """Leaves that have ended since; some wait for the first one, and may give up and return none."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all that still runs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LeafWork:
+    """How leaves are looked at.
+
+    Args:
+        choice: The engine.
+        folder: Of the run.
+        name: What logs are called.
+        limits: Of the whole that the leaves belong to; only the time holds for each leaf.
+        environment: Of the processes that look at leaves.
+        keeps: Leaves that have ended are written down, and those that were are not looked at again.
+    """
+
+    choice: EngineChoice = LOCAL
+    folder: Path = field(default_factory=Path)
+    name: str = ""
+    limits: Limits = field(default_factory=Limits)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    keeps: bool = True
+
+    def log(self, which: object) -> Path:
+        """A log."""
+        return self.folder / "logs" / f"leaves-{self.name}-{which}.log"

@@ -1,0 +1,115 @@
+"""Ray: Core tasks on the nodes of a cluster. No Ray Data, and no Ray Client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evalspec.errors import EngineError
+from evalspec.running.engines import node
+from evalspec.running.engines.choice import EngineChoice
+from evalspec.running.engines.cluster import Cluster, ClusterNode, TaskEnd
+
+GET_S = 60.0
+"""Longest time for the states of a leaf to come."""
+
+
+class RayCluster(Cluster):
+    """A Ray cluster on one of whose nodes this process runs.
+
+    Args:
+        choice: Its address.
+        environment: Of the processes that look at leaves.
+
+    Raises:
+        EngineError: It can't be reached.
+    """
+
+    name = "ray"
+
+    def __init__(self, choice: EngineChoice, environment: Mapping[str, str]) -> None:
+        import ray
+        from ray import cloudpickle
+
+        from evalspec.runtimes.http_client.wire import is_loopback
+
+        self._ray: Any = ray
+        self.version = str(ray.__version__)
+        options: dict[str, Any] = {"_node_ip_address": choice.host} if is_loopback(choice.host) else {}
+        try:
+            ray.init(
+                address=choice.address, log_to_driver=False, logging_level="ERROR", namespace="evalspec",
+                runtime_env={"env_vars": dict(environment)}, **options,
+            )  # fmt: skip
+        except Exception as error:
+            raise EngineError(
+                f"ray at {choice.address} can't be reached: {_first_line(error)}; start evalspec on a node of the "
+                "cluster, with Ray and Python of the same versions"
+            ) from error
+        cloudpickle.register_pickle_by_value(node)
+        self._look = ray.remote(num_cpus=1, max_retries=0)(node.look)
+        self._survey = ray.remote(num_cpus=0, max_retries=0)(node.survey)
+        self._tasks: dict[Any, int] = {}
+        self._job: tuple[bytes, Any] = (b"", None)
+
+    def nodes(self) -> dict[str, ClusterNode]:
+        alive = [one for one in self._ray.nodes() if one["Alive"] and int(one["Resources"].get("CPU", 0))]
+        addresses = [one["NodeManagerAddress"] for one in alive]
+        return {one["NodeID"]: ClusterNode(_name(one, addresses), int(one["Resources"]["CPU"])) for one in alive}
+
+    def survey(self, packed: bytes, within_s: float) -> dict[str, bytes | str]:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        asked = {
+            name: self._survey.options(scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False)).remote(
+                packed
+            )
+            for name in self.nodes()
+        }
+        self._ray.wait(list(asked.values()), num_returns=max(1, len(asked)), timeout=within_s)
+        return {name: self._answer(ref, 1.0) for name, ref in asked.items()}
+
+    def submit(self, leaf: int, packed: bytes, start: int, stop: int) -> None:
+        if self._job[0] != packed:
+            self._job = packed, self._ray.put(packed)
+        self._tasks[self._look.remote(self._job[1], start, stop)] = leaf
+
+    def ended(self, wait_s: float) -> Sequence[TaskEnd]:
+        ready, waiting = self._ray.wait(list(self._tasks), num_returns=1, timeout=wait_s)
+        if ready and waiting:
+            more, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
+            ready += more
+        ends = []
+        for ref in ready:
+            answer, leaf = self._answer(ref, GET_S), self._tasks.pop(ref)
+            ends.append(TaskEnd(leaf, None, answer) if isinstance(answer, str) else TaskEnd(leaf, answer))
+        return ends
+
+    def cancel(self, leaf: int) -> None:
+        for ref in [ref for ref, other in self._tasks.items() if other == leaf]:
+            self._ray.cancel(ref, force=True)
+            del self._tasks[ref]
+
+    def close(self) -> None:
+        self._ray.shutdown()
+
+    def _answer(self, ref: Any, within_s: float) -> bytes | str:
+        """Answer of a task, or why there is none, in words."""
+        try:
+            answer: bytes = self._ray.get(ref, timeout=within_s)
+        except self._ray.exceptions.RaySystemError as error:
+            raise EngineError(f"ray failed: {_first_line(error)}") from error
+        except Exception as error:  # noqa: BLE001  # of whatever kind: Ray wraps what a node raises
+            return _first_line(error)
+        return answer
+
+
+def _name(told: Mapping[str, Any], addresses: Sequence[str]) -> str:
+    """Address of a node, with its port where several have the same."""
+    address = str(told["NodeManagerAddress"])
+    return address if addresses.count(address) == 1 else f"{address}:{told['NodeManagerPort']}"
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__

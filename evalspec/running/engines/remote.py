@@ -1,0 +1,123 @@
+"""A cluster that looks at leaves, by way of a child that is its driver."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from evalspec.errors import EngineError, EvalspecError, InputError, InvalidError, NotRunError, WorkerError
+from evalspec.language.scans import Scan
+from evalspec.running.children.jobs import SpecParts
+from evalspec.running.children.messages import BLOCKS, Message
+from evalspec.running.children.process import Child, Limits
+from evalspec.running.engines.driver import DriverJob
+from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork
+from evalspec.running.engines.leaf_job import LeafJob
+from evalspec.running.engines.stamps import Stamps
+
+DRIVER_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_gcs_rpc_server_reconnect_timeout_s": "30"}
+"""Ray reports nothing to anybody, and its driver ends so many seconds after the control process of its cluster."""
+OPEN_S = 80.0
+ANSWER_S = 75.0
+"""Longest time for an answer of the driver, which waits no longer than a second for leaves by itself."""
+CLOSE_S = 10.0
+KINDS = {one.__name__: one for one in (InputError, NotRunError, InvalidError)}
+
+
+class DriverChild(Protocol):
+    """Driver of a cluster, as far as it is asked: a `Child`."""
+
+    def ask(self, question: Message, *, time_s: float | None = None) -> Message:
+        """As `Child.ask`."""
+        ...
+
+    def close(self) -> None:
+        """As `Child.close`."""
+        ...
+
+
+class RemoteEngine(LeafEngine):
+    """Nodes of a cluster.
+
+    Args:
+        parts: Of the spec.
+        work: How.
+        start: Starts a driver.
+    """
+
+    def __init__(
+        self, parts: SpecParts, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None
+    ) -> None:
+        self.gone: Sequence[str] = ()
+        self._parts, self._work = parts, work
+        self._start = driver_child if start is None else start
+        self._driver: DriverChild | None = None
+        # Until the first leaf is submitted: where all of them are kept, nobody is asked.
+        self.slots = 1
+        self._job = b""
+        self._sent = b""
+        self._waiting: list[tuple[int, int, int]] = []
+
+    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
+        self._job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
+
+    def submit(self, leaf: int, start: int, stop: int) -> None:
+        if self._driver is None:
+            self._driver = self._start(self._work)
+            self.slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
+        self._waiting.append((leaf, start, stop))
+
+    def finished(self) -> Sequence[LeafOutcome]:
+        job = "" if self._sent == self._job else base64.b64encode(self._job).decode("ascii")
+        answer = self._ask({"do": "look", "job": job, "leaves": self._waiting}, ANSWER_S)
+        self._sent, self._waiting = self._job, []
+        self.slots, self.gone = max(1, int(answer["slots"])), answer["gone"]
+        blocks = iter(answer.get(BLOCKS, ()))
+        return [_outcome(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
+
+    def close(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            with contextlib.suppress(EvalspecError):
+                driver.ask({"do": "close"}, time_s=CLOSE_S)
+            driver.close()
+
+    def _ask(self, question: Message, time_s: float) -> Message:
+        assert self._driver is not None
+        try:
+            return self._driver.ask(question, time_s=time_s)
+        except WorkerError as error:
+            raise EngineError(f"{self._work.choice.words} is gone ({error})") from error
+
+
+def _outcome(told: Mapping[str, Any], states: Sequence[bytes]) -> LeafOutcome:
+    if "lost" in told:
+        return LeafOutcome(told["leaf"], lost=told["lost"])
+    if "error" in told:
+        return LeafOutcome(told["leaf"], error=KINDS.get(told["error"], WorkerError)(told["message"]))
+    return LeafOutcome(told["leaf"], told["rows"], states)
+
+
+def shared(parts: SpecParts, datasets: Sequence[str]) -> SpecParts:
+    """Parts of a spec as nodes get them: rows that this machine keeps, models and names of secrets stay here."""
+    access = replace(parts.access, folder=parts.access.folder.resolve(), env=frozenset())
+    return SpecParts({}, {name: parts.datasets[name] for name in datasets}, {}, access)
+
+
+def driver_child(work: LeafWork) -> Child:
+    """A driver of the cluster that the work names.
+
+    Args:
+        work: How leaves are looked at.
+    """
+    job = DriverJob(work.choice, work.environment, work.limits.time_s)
+    return Child(
+        "evalspec.running.engines.driver",
+        job,
+        limits=Limits(),
+        log=work.log("driver"),
+        environment={**work.environment, **DRIVER_ENVIRONMENT},
+    )
