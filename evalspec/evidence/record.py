@@ -11,6 +11,7 @@ from evalspec.evidence.blocks import AnyBlock
 from evalspec.evidence.declaration import Declaration
 from evalspec.evidence.frozen import Cell, Frozen
 from evalspec.evidence.model_card import Benchmark
+from evalspec.evidence.object_stamp import ObjectStamp
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
 from evalspec.evidence.profile import Profile, Without
 from evalspec.evidence.remedies import AnyRemedy
@@ -85,6 +86,7 @@ class DatasetRecord(Frozen):
     rows_read: int | None = Field(None, description="Rows before `where`.")
     origin: dict[str, str] = Field(default_factory=dict)
     hub: Benchmark | None = Field(None, description="The benchmark of the hub that these rows are.")
+    objects: tuple[ObjectStamp, ...] = Field((), description="In object storage: the objects that it was read from.")
     may_repeat: bool = Field(False, description="A hundredth of its rows or more may be copies of others.")
 
 

@@ -205,5 +205,5 @@ class Leaves:
             limits=Limits(time_s=self._how.limits.time_s),
             log=self._log(place + 1),
             environment=self._how.environment,
-            secrets=self._parts.access.env,
+            secrets=self._parts.access.secrets,
         )
