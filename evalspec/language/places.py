@@ -21,6 +21,8 @@ OTHER_NAMES: Mapping[str, str] = {
     "wasbs": "az",
 }  # fmt: skip
 """Scheme that other programs use: ours."""
+OBJECT_CLIENT = "obstore"
+"""The package that reads them."""
 METADATA_HOST = "169.254.169.254"
 """Where a machine of a provider asks for the credentials of its role."""
 GLOB = frozenset("*?[")

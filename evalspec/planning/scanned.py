@@ -32,6 +32,8 @@ class ScannedDataset:
         """For people, of a run with so many children."""
         if self.why_one:
             return f"one process scans {self.name}: {self.why_one}"
+        if self.leaves is None:
+            return f"{children} children scan {self.name}, unless it is one leaf: a run counts its rows"
         return f"{children} children scan {self.name}: {self.leaves:,} leaves of {self.leaf_rows:,} rows"
 
 
