@@ -30,6 +30,8 @@ ADDRESSES = ("ENDPOINT", "BUCKET", "SKIP_SIGNATURE", "ALLOW_HTTP", "BASE_URL", "
 """Parts of names of variables that say where a store is, which only a spec may."""
 _CODE = re.compile(r"<Code>(\w{3,60})</Code>|\"(?:code|error)\": ?\"(\w{3,60})\"")
 _STATUS = re.compile(r"status(?: code)?:? (\d{3})\b")
+_REFUSED = {"401", "403"}
+_ELSEWHERE = {"PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"}
 _EXPIRED = {"ExpiredToken", "RequestExpired", "TokenRefreshRequired", "AuthenticationFailed", "invalid_grant"}
 
 
@@ -93,23 +95,29 @@ class ObstoreStore:
             raise InputError(_no_bucket(self._bucket)) from error
 
     def read(self, stamp: ObjectStamp, start: int, stop: int) -> bytes:
-        url, begun = self._bucket.place.url(stamp.key), time.monotonic()
-        for left in reversed(range(MOST_TRIES)):
+        url = self._bucket.place.url(stamp.key)
+        try:
+            with _sentences(self._bucket, stamp.key):
+                content = self._whole(stamp, start, stop)
+        except FileNotFoundError as error:
+            raise InvalidError(f"{url!r} was removed after it had been listed") from error
+        if len(content) != stop - start:
+            raise InputError(f"{url!r} gives {len(content):,} bytes where {stop - start:,} were asked for")
+        return content
+
+    def _whole(self, stamp: ObjectStamp, start: int, stop: int) -> bytes:
+        """The answer; one that breaks off midway is asked for again."""
+        from obstore import exceptions
+
+        begun = time.monotonic()
+        for _ in range(MOST_TRIES - 1):
             try:
-                with _sentences(self._bucket, stamp.key):
-                    content = self._read(stamp, start, stop)
-            except FileNotFoundError as error:
-                raise InvalidError(
-                    f"{url!r} was removed after it had been listed, so nothing was measured on it"
-                ) from error
-            except InputError:
-                # What broke off midway is made again; what was refused, or waited for, is not.
-                if not left or time.monotonic() - begun > GIVE_UP_S / MOST_TRIES:
+                return self._read(stamp, start, stop)
+            except exceptions.GenericError as error:
+                # What the store has answered, or was waited for long enough, is not asked for again.
+                if _answered(error) or time.monotonic() - begun > GIVE_UP_S / MOST_TRIES:
                     raise
-                continue
-            if len(content) == stop - start:
-                return content
-        raise InputError(f"{url!r} gives {len(content):,} bytes where {stop - start:,} were asked for")
+        return self._read(stamp, start, stop)
 
     def _read(self, stamp: ObjectStamp, start: int, stop: int) -> bytes:
         import obstore
@@ -140,7 +148,11 @@ def _opened(bucket: Bucket) -> Any:
             "connect_timeout": timedelta(seconds=CONNECT_S),
             "timeout": timedelta(seconds=ANSWER_S),
         },
-        "retry_config": {"max_retries": 10, "retry_timeout": timedelta(seconds=GIVE_UP_S)},
+        "retry_config": {
+            "max_retries": 20,
+            "retry_timeout": timedelta(seconds=GIVE_UP_S),
+            "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=3), "base": 2},
+        },
     }
     try:
         with _environment(bucket):
@@ -276,21 +288,25 @@ def _refused(bucket: Bucket, key: str, error: Exception) -> InputError:
 
 
 def _failed(bucket: Bucket, key: str, error: Exception) -> InputError:
-    code, status = _code(error), _STATUS.search(str(error))
-    if code in _EXPIRED:
+    code, match = _code(error), _STATUS.search(str(error))
+    status, url = match[1] if match else "", bucket.place.url(key)
+    if code in _EXPIRED or status in _REFUSED:
         return _refused(bucket, key, error)
     if code == "NoSuchBucket":
         return InputError(_no_bucket(bucket))
-    if code in ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"):
-        remedy = "say `region:` in the dataset"
-        return InputError(f"{bucket.place.address} lies in another region ({code})", remedy=remedy)
+    if code in _ELSEWHERE or "redirect" in str(error):
+        remedy = "say `region:` in the dataset, or correct `endpoint:`"
+        return InputError(f"{bucket.place.address} lies in another region than is asked", remedy=remedy)
     if code or status:
-        said = " ".join(one for one in (status[1] if status else "", code) if one)
-        return InputError(f"{bucket.server} answers {said} to requests for {bucket.place.url(key)!r}")
+        said = " ".join(one for one in (status, code) if one)
+        return InputError(f"{bucket.server} answers {said} to requests for {url!r}")
     remedy = "check `endpoint:`, and that the server can be reached from here"
-    return InputError(
-        f"{bucket.server} can't be read for {bucket.place.url(key)!r}: {_first_line(error)}", remedy=remedy
-    )
+    return InputError(f"{bucket.server} gives no answer for {url!r}: {_first_line(error)}", remedy=remedy)
+
+
+def _answered(error: Exception) -> bool:
+    """The store has said what is wrong."""
+    return bool(_code(error) or _STATUS.search(str(error)))
 
 
 def _code(error: Exception) -> str:
