@@ -7,11 +7,14 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Literal, Protocol
 
 from evalspec.errors import InputError
 from evalspec.evidence.object_stamp import ObjectStamp
 from evalspec.language.places import Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MOST_OBJECTS = 200_000
 """Of one dataset: each is named in the record."""
@@ -21,6 +24,8 @@ TAIL_BYTES = 2**16
 """At the end of an object, read at once: footers lie there."""
 MOST_TAILS = 256
 """Ends of objects that are kept."""
+CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
+"""Ending of a name: how the content is compressed."""
 PART_BYTES = 8 * 2**20
 """Read by one request."""
 
@@ -98,6 +103,22 @@ DataFile = Path | ObjectFile
 def size_of(file: DataFile) -> int:
     """Bytes of a file."""
     return file.size if isinstance(file, ObjectFile) else file.stat().st_size
+
+
+def stream_of(file: DataFile, *, unpacked: bool = False) -> pa.NativeFile:
+    """A file as Arrow reads it, from its beginning to its end.
+
+    Args:
+        file: The file.
+        unpacked: What its name says to be compressed comes out plain.
+    """
+    import pyarrow as pa
+
+    if not isinstance(file, ObjectFile):
+        return pa.input_stream(str(file), compression="detect") if unpacked else pa.OSFile(str(file))
+    stream = pa.BufferedInputStream(pa.PythonFile(Cursor(file), mode="r"), PART_BYTES)
+    codec = CODECS.get(file.suffix.lower()) if unpacked else None
+    return stream if codec is None else pa.CompressedInputStream(stream, codec)
 
 
 class Cursor(io.RawIOBase):

@@ -15,7 +15,7 @@ from evalspec.evidence.object_stamp import ObjectStamp
 from evalspec.language.parts import Access, Dataset, Secret
 from evalspec.language.places import METADATA_HOST, Place, check_endpoint, check_place, place_of
 from evalspec.language.units import custom_error
-from evalspec.sources.reading.files import inside_files
+from evalspec.sources.reading.files import inside_files, one_file
 from evalspec.sources.reading.object_store import Bucket, ObstoreStore
 from evalspec.sources.reading.objects import DataFile, ObjectFile, find_objects
 
@@ -115,6 +115,19 @@ class StoredDataset(Dataset):
     def _listing(self) -> str:
         """What one listing holds for."""
         return json.dumps([self.kind, self.path, self.endpoint, self.account])
+
+    def one_file(self, access: Access) -> DataFile:
+        """Its only file, or object.
+
+        Raises:
+            InputError: As `data_files`, or there are several.
+        """
+        if self.place is None:
+            return one_file(access, self.path, self.kind)
+        files = self.data_files(access).files
+        if len(files) > 1:
+            raise InputError(f"{self.path!r} holds {len(files):,} objects; kind {self.kind} reads one")
+        return files[0]
 
     def list_objects(self, access: Access) -> None:
         if self.place is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import re
 import threading
@@ -15,6 +16,7 @@ PAGE = 3
 """Objects in one answer of a listing."""
 
 
+@functools.lru_cache(64)
 def etag(content: bytes) -> str:
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
