@@ -11,7 +11,6 @@ from evalspec.evidence.blocks import AnyBlock
 from evalspec.evidence.declaration import Declaration
 from evalspec.evidence.frozen import Cell, Frozen
 from evalspec.evidence.model_card import Benchmark
-from evalspec.evidence.object_stamp import ObjectStamp
 from evalspec.evidence.policy import Claim, Policy, Rollback, Waiver
 from evalspec.evidence.profile import Profile, Without
 from evalspec.evidence.remedies import AnyRemedy
@@ -67,6 +66,15 @@ class ModelRecord(Frozen):
     code_read: tuple[ContentFile, ...] = Field(
         (), description="Files that its code was seen to read while it ran: modules beside it, and what they open."
     )
+
+
+class ObjectStamp(Frozen):
+    """An object in object storage, as it was listed and read."""
+
+    key: str
+    size: int = Field(description="Bytes.")
+    etag: str = Field(description="What the store calls these contents; each read asked for them and no others.")
+    version: str | None = Field(None, description="Where the store gives each version a name and says so.")
 
 
 class DatasetRecord(Frozen):

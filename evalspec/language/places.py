@@ -31,7 +31,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ObjectPlace:
     """A place in object storage.
 
     Args:
@@ -66,7 +66,7 @@ class Place:
         return f"{self.address}/{key}"
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> ObjectPlace | None:
     """The place that a path names; None: it is a path of files on this machine.
 
     Raises:
@@ -89,10 +89,10 @@ def place_of(path: str) -> Place | None:
     parts = key.removesuffix("/").split("/") if key else []
     if any(part in ("", ".", "..") for part in parts) or not key.isprintable():
         raise InputError(f"{path!r} has a part that is empty, a dot, or holds characters that are not seen")
-    return Place(scheme, bucket, key)
+    return ObjectPlace(scheme, bucket, key)
 
 
-def check_place(place: Place, endpoint: str | None, access: Access) -> None:
+def check_place(place: ObjectPlace, endpoint: str | None, access: Access) -> None:
     """Stop where a place, or the server that is asked for it, was not allowed; nothing is looked up.
 
     Raises:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from evalspec.clocks import now_ns, read_clock
 from evalspec.language.parts import Dataset, Model
+from evalspec.language.places import OBJECT_CLIENT
 from evalspec.language.registry import discover
 from evalspec.running.environment import gpus
 
@@ -51,6 +52,7 @@ def examine() -> list[MachineFact]:
     return [
         MachineFact("python", "ok", sys.version.split()[0]),
         *_kinds(),
+        _object_storage(),
         *_onnxruntime(),
         *_gpu(),
         _clock(),
@@ -74,6 +76,12 @@ def _kinds() -> list[MachineFact]:
         else:
             findings.append(MachineFact(what, "ok", "its packages are installed"))
     return findings
+
+
+def _object_storage() -> MachineFact:
+    if util.find_spec(OBJECT_CLIENT) is None:
+        return MachineFact("object storage", "absent", f"needs {OBJECT_CLIENT}: pip install 'evalspec-gate[objects]'")
+    return MachineFact("object storage", "ok", f"{OBJECT_CLIENT} {metadata.version(OBJECT_CLIENT)} reads s3, gs and az")
 
 
 def _onnxruntime() -> list[MachineFact]:

@@ -15,7 +15,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from evalspec.errors import EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.object_stamp import ObjectStamp
 from evalspec.evidence.record import (
     TEMPLATE,
     TEMPLATE_PLANNED,
@@ -24,6 +23,7 @@ from evalspec.evidence.record import (
     DatasetRecord,
     EvidenceFile,
     ModelRecord,
+    ObjectStamp,
 )
 from evalspec.evidence.subject import subject_model
 from evalspec.evidence.words import short_digest

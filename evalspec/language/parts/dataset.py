@@ -15,9 +15,9 @@ from evalspec.language.parts.part import Access, Part
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evalspec.evidence.object_stamp import ObjectStamp
+    from evalspec.evidence.record import ObjectStamp
     from evalspec.language.header import Header
-    from evalspec.language.places import Place
+    from evalspec.language.places import ObjectPlace
 
     Between = Callable[[int, int], Iterator[pa.RecordBatch]]
     """First row, and the one after the last -> these rows, some at a time."""
@@ -69,7 +69,7 @@ class Dataset(Part):
         raise NotImplementedError
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> ObjectPlace | None:
         """Where in object storage it lies; None: on this machine."""
         return None
 

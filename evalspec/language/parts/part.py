@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from evalspec.errors import InputError, ProblemCode
-from evalspec.evidence.object_stamp import ObjectStamp
+from evalspec.evidence.record import ObjectStamp
 from evalspec.language.bounded import no_file
 
 CLOUD_SECRETS = frozenset({

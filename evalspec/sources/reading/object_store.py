@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from evalspec.errors import EvalspecError, InputError, InvalidError
-from evalspec.evidence.object_stamp import ObjectStamp
-from evalspec.language.places import METADATA_HOST, SCHEMES, Place
+from evalspec.evidence.record import ObjectStamp
+from evalspec.language.places import METADATA_HOST, SCHEMES, ObjectPlace
+from evalspec.sources.reading.objects import Store
 
 CONNECT_S, ANSWER_S, GIVE_UP_S = 4, 10, 14
 """A connection, a whole answer of a request, and the time after which none is begun again: 24 s in the worst case."""
@@ -49,7 +50,7 @@ class Bucket:
         metadata: The machine's metadata service may be asked for them.
     """
 
-    place: Place
+    place: ObjectPlace
     endpoint: str | None = None
     region: str | None = None
     account: str | None = None
@@ -63,7 +64,7 @@ class Bucket:
         return self.endpoint or {"s3": "Amazon S3", "gs": "Google Cloud Storage", "az": "Azure"}[self.place.scheme]
 
 
-class ObstoreStore:
+class ObstoreStore(Store):
     """A bucket that may be read."""
 
     def __init__(self, bucket: Bucket) -> None:
@@ -102,7 +103,7 @@ class ObstoreStore:
         except FileNotFoundError as error:
             raise InvalidError(f"{url!r} was removed after it had been listed") from error
         if len(content) != stop - start:
-            raise InputError(f"{url!r} gives {len(content):,} bytes where {stop - start:,} were asked for")
+            raise InputError(f"{url!r} gives {len(content):,} bytes in place of {stop - start:,}")
         return content
 
     def _whole(self, stamp: ObjectStamp, start: int, stop: int) -> bytes:
@@ -123,14 +124,20 @@ class ObstoreStore:
         import obstore
 
         answer = obstore.get(self._store, stamp.key, options={"if_match": stamp.etag, "range": (start, stop)})
-        if answer.meta["e_tag"] not in (None, stamp.etag) or answer.meta["size"] != stamp.size:
+        if _etag(answer.meta) not in ("", stamp.etag) or answer.meta["size"] != stamp.size:
             # A server that knows no If-Match answers with what it has.
             raise InvalidError(_replaced(self._bucket.place.url(stamp.key)))
         return bytes(answer.bytes())
 
 
 def _stamp(meta: Mapping[str, Any]) -> ObjectStamp:
-    return ObjectStamp(key=meta["path"], size=meta["size"], etag=meta["e_tag"] or "", version=meta["version"])
+    return ObjectStamp(key=meta["path"], size=meta["size"], etag=_etag(meta), version=meta["version"])
+
+
+def _etag(meta: Mapping[str, Any]) -> str:
+    """ETag as a condition names it: Azure lists it without the quotes; empty: there is none."""
+    etag = meta["e_tag"] or ""
+    return etag if not etag or etag.endswith('"') else f'"{etag}"'
 
 
 def _opened(bucket: Bucket) -> Any:
@@ -181,7 +188,7 @@ def _config(bucket: Bucket) -> dict[str, Any]:
 
 
 def _of_the_chain(bucket: Bucket) -> dict[str, str]:
-    """What the provider's chain has and the library doesn't find; it looks into variables by itself.
+    """Keys in files of the provider's chain, since the library looks into variables alone.
 
     Raises:
         InputError: Only the machine's metadata service is left, and it may not be asked.

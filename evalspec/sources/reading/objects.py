@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Literal, Protocol
 
 from evalspec.errors import InputError
-from evalspec.evidence.object_stamp import ObjectStamp
-from evalspec.language.places import Place
+from evalspec.evidence.record import ObjectStamp
+from evalspec.language.places import ObjectPlace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ class Store(Protocol):
 class ObjectFile:
     """An object as a file, of which any part can be read."""
 
-    def __init__(self, store: Store, place: Place, stamp: ObjectStamp, tails: OrderedDict[str, bytes]) -> None:
+    def __init__(self, store: Store, place: ObjectPlace, stamp: ObjectStamp, tails: OrderedDict[str, bytes]) -> None:
         """``tails``: ends of objects that were read, which all files of a listing share."""
         self._store, self._tails = store, tails
         self.stamp = stamp
@@ -129,12 +129,15 @@ class Cursor(io.RawIOBase):
         self._file, self._at = file, 0
 
     def readable(self) -> bool:
+        """Yes."""
         return True
 
     def seekable(self) -> bool:
+        """Yes."""
         return True
 
     def tell(self) -> int:
+        """Bytes before it."""
         return self._at
 
     def size(self) -> int:
@@ -142,23 +145,26 @@ class Cursor(io.RawIOBase):
         return self._file.size
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go elsewhere."""
         begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
         self._at = max(0, begin + offset)
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
+        """So many bytes, or all that are left."""
         stop = self._file.size if size is None or size < 0 else min(self._file.size, self._at + size)
         content = self._file.read(self._at, stop)
         self._at += len(content)
         return content
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill a buffer, as far as there are bytes."""
         content = self.read(len(buffer))
         buffer[: len(content)] = content
         return len(content)
 
 
-def find_objects(store: Store, place: Place, suffixes: tuple[str, ...]) -> tuple[ObjectStamp, ...]:
+def find_objects(store: Store, place: ObjectPlace, suffixes: tuple[str, ...]) -> tuple[ObjectStamp, ...]:
     """Objects of a dataset: the one that is named, all of some kinds below a prefix, or those that match a pattern.
 
     What begins with a dot or an underscore below the prefix, a folder or a file, is no data: ``_temporary/`` and
@@ -195,7 +201,7 @@ def find_objects(store: Store, place: Place, suffixes: tuple[str, ...]) -> tuple
     return tuple(found)
 
 
-def _below(store: Store, place: Place, suffixes: tuple[str, ...]) -> Iterator[ObjectStamp]:
+def _below(store: Store, place: ObjectPlace, suffixes: tuple[str, ...]) -> Iterator[ObjectStamp]:
     pattern = _pattern(place) if place.is_pattern else None
     folder = place.key if not place.key or place.key.endswith("/") else f"{place.key}/"
     root = folder if pattern is None else place.root
@@ -211,7 +217,7 @@ def _below(store: Store, place: Place, suffixes: tuple[str, ...]) -> Iterator[Ob
             yield one
 
 
-def _bounded(objects: Iterable[ObjectStamp], place: Place) -> Iterator[ObjectStamp]:
+def _bounded(objects: Iterable[ObjectStamp], place: ObjectPlace) -> Iterator[ObjectStamp]:
     for number, one in enumerate(objects):
         if number == MOST_LISTED:
             raise InputError(
@@ -221,7 +227,7 @@ def _bounded(objects: Iterable[ObjectStamp], place: Place) -> Iterator[ObjectSta
         yield one
 
 
-def _pattern(place: Place) -> list[str]:
+def _pattern(place: ObjectPlace) -> list[str]:
     """Parts of a pattern; ``*`` stays within a part, ``**`` stands for any number of whole parts.
 
     Raises:

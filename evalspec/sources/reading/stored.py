@@ -11,9 +11,9 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from evalspec.errors import InputError, Problem
-from evalspec.evidence.object_stamp import ObjectStamp
+from evalspec.evidence.record import ObjectStamp
 from evalspec.language.parts import Access, Dataset, Secret
-from evalspec.language.places import METADATA_HOST, Place, check_endpoint, check_place, place_of
+from evalspec.language.places import METADATA_HOST, ObjectPlace, check_endpoint, check_place, place_of
 from evalspec.language.units import custom_error
 from evalspec.sources.reading.files import inside_files, one_file
 from evalspec.sources.reading.object_store import Bucket, ObstoreStore
@@ -93,7 +93,7 @@ class StoredDataset(Dataset):
         return self
 
     @property
-    def place(self) -> Place | None:
+    def place(self) -> ObjectPlace | None:
         return place_of(self.path)
 
     def check_place(self, access: Access) -> None:
@@ -113,11 +113,11 @@ class StoredDataset(Dataset):
 
     @property
     def _listing(self) -> str:
-        """What one listing holds for."""
+        """Name of the listing."""
         return json.dumps([self.kind, self.path, self.endpoint, self.account])
 
     def one_file(self, access: Access) -> DataFile:
-        """Its only file, or object.
+        """The only file, or object.
 
         Raises:
             InputError: As `data_files`, or there are several.
@@ -134,7 +134,7 @@ class StoredDataset(Dataset):
             self._listed(self.place, access)
 
     def data_files(self, access: Access) -> DataFiles:
-        """Its files, or its objects: as they were first listed.
+        """Files, or objects as they were first listed.
 
         Raises:
             InputError: There is none, one is empty or outside, or the store can't be read.
@@ -150,7 +150,7 @@ class StoredDataset(Dataset):
         root = _root(place, stamps)
         return DataFiles(files, tuple(stamp.key.removeprefix(root) for stamp in stamps))
 
-    def _listed(self, place: Place, access: Access) -> ObstoreStore:
+    def _listed(self, place: ObjectPlace, access: Access) -> ObstoreStore:
         """The bucket, after its objects were listed once."""
         check_place(place, self.endpoint, access)
         store = ObstoreStore(self._bucket(place, access))
@@ -158,7 +158,7 @@ class StoredDataset(Dataset):
             access.stamps[self._listing] = find_objects(store, place, self.suffixes)
         return store
 
-    def _bucket(self, place: Place, access: Access) -> Bucket:
+    def _bucket(self, place: ObjectPlace, access: Access) -> Bucket:
         values: dict[str, str] = {
             name: secret.read(f"`credentials.{name}`", access, f"pass --env {secret.env} if {place.address} may use it")
             for name, secret in self.credentials.items()
@@ -179,17 +179,17 @@ class StoredDataset(Dataset):
 
 
 def _local_problem(dataset: StoredDataset) -> str | None:
-    """What is wrong with the fields of a dataset on this machine."""
+    """Problem of the fields of a dataset on this machine."""
     said = [name for name in ("endpoint", "region", "account", "credentials") if getattr(dataset, name)]
     return f"`{said[0]}` is for object storage, and `path` names files on this machine" if said else None
 
 
-def _stored_problem(dataset: StoredDataset, place: Place) -> str | None:
-    """What is wrong with the fields of a dataset in object storage."""
+def _stored_problem(dataset: StoredDataset, place: ObjectPlace) -> str | None:
+    """Problem of the fields of a dataset in object storage."""
     scheme, given = place.scheme, set(dataset.credentials)
     wrong = [name for name in dataset.credentials if name not in BELONG[scheme]]
     if wrong:
-        return f"{wrong[0]!r} is no credential of {scheme}://, which has {', '.join(BELONG[scheme])}"
+        return f"{wrong[0]!r} can't be used for {scheme}://; its credentials are {', '.join(BELONG[scheme])}"
     if scheme == "s3" and given and not {"access_key_id", "secret_access_key"} <= given:
         return "`credentials` of s3:// needs access_key_id and secret_access_key"
     if scheme == "az" and dataset.account is None:
@@ -200,7 +200,7 @@ def _stored_problem(dataset: StoredDataset, place: Place) -> str | None:
     return None
 
 
-def _root(place: Place, stamps: Sequence[ObjectStamp]) -> str:
+def _root(place: ObjectPlace, stamps: Sequence[ObjectStamp]) -> str:
     """The prefix below which the paths of objects are a dataset's own."""
     if place.is_pattern:
         return place.root

@@ -74,7 +74,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.bucket.conditions and self.headers.get("If-Match", etag(content)) != etag(content):
             self._say(412, b"<Error><Code>PreconditionFailed</Code></Error>")
             return
-        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", self.headers.get("x-ms-range", "")))
         if wanted is None:
             self._say(200, content, **more)
             return
@@ -83,21 +83,11 @@ class Handler(BaseHTTPRequestHandler):
         self._say(206, content[first : last + 1], **more)
 
     def _listing(self, query: dict[str, list[str]]) -> None:
-        prefix, after = query.get("prefix", [""])[0], query.get("continuation-token", [""])[0]
+        prefix = query.get("prefix", [""])[0]
+        after = query.get("continuation-token", query.get("marker", [""]))[0]
         keys = sorted(key for key in self.bucket.objects if key.startswith(prefix) and key > after)
-        items = "".join(
-            f"<Contents><Key>{escape(key)}</Key><Size>{len(self.bucket.objects[key])}</Size>"
-            f"<ETag>{escape(etag(self.bucket.objects[key]))}</ETag>"
-            "<LastModified>2026-11-01T00:00:00.000Z</LastModified></Contents>"
-            for key in keys[:PAGE]
-        )
-        more = len(keys) > PAGE
-        token = f"<NextContinuationToken>{escape(keys[PAGE - 1])}</NextContinuationToken>" if more else ""
-        self._say(
-            200,
-            f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{items}"
-            "</ListBucketResult>".encode(),
-        )
+        listing = _azure if "comp" in query else _s3
+        self._say(200, listing({key: self.bucket.objects[key] for key in keys[:PAGE]}, more=len(keys) > PAGE).encode())
 
     def _say(self, status: int, content: bytes, **headers: str) -> None:
         self.send_response(status)
@@ -108,6 +98,28 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             with contextlib.suppress(ConnectionError):
                 self.wfile.write(content)
+
+
+def _s3(objects: dict[str, bytes], *, more: bool) -> str:
+    items = "".join(
+        f"<Contents><Key>{escape(key)}</Key><Size>{len(content)}</Size><ETag>{escape(etag(content))}</ETag>"
+        "<LastModified>2026-11-01T00:00:00.000Z</LastModified></Contents>"
+        for key, content in objects.items()
+    )
+    token = f"<NextContinuationToken>{escape(max(objects))}</NextContinuationToken>" if more else ""
+    return f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{items}</ListBucketResult>"
+
+
+def _azure(objects: dict[str, bytes], *, more: bool) -> str:
+    """Of Azure, which lists ETags without their quotes."""
+    items = "".join(
+        f"<Blob><Name>{escape(key)}</Name><Properties><Content-Length>{len(content)}</Content-Length>"
+        f"<Etag>{etag(content)[1:-1]}</Etag><Last-Modified>Sun, 01 Nov 2026 00:00:00 GMT</Last-Modified>"
+        "<Content-Type>application/octet-stream</Content-Type></Properties></Blob>"
+        for key, content in objects.items()
+    )
+    marker = escape(max(objects)) if more else ""
+    return f"<EnumerationResults><Blobs>{items}</Blobs><NextMarker>{marker}</NextMarker></EnumerationResults>"
 
 
 @contextlib.contextmanager

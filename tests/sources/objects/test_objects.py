@@ -280,7 +280,7 @@ def test_another_server_must_be_allowed_too(client: None, tmp_path: Path) -> Non
         ({"path": "t/", "region": "eu-central-1"}, "`region` is for object storage"),
         ({"path": "s3://data/t/", "account": "mine"}, "`account` is for az://"),
         ({"path": "az://data/t/"}, "az:// needs `account`"),
-        ({"path": "gs://data/t/", "credentials": {"account_key": {"env": "A"}}}, "is no credential of gs://"),
+        ({"path": "gs://data/t/", "credentials": {"account_key": {"env": "A"}}}, "can't be used for gs://"),
         ({"path": "s3://data/t/", "credentials": {"access_key_id": {"env": "A"}}}, "and secret_access_key"),
     ],
 )

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 from evalspec.errors import SpecError
-from evalspec.evidence.object_stamp import ObjectStamp
-from evalspec.evidence.record import Record
+from evalspec.evidence.record import ObjectStamp, Record
 from evalspec.loading import LoadOptions, load
 from evalspec.planning import plan
 from evalspec.running.options import Options, default_limits
