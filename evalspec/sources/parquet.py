@@ -16,7 +16,7 @@ from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.files import check_format, many_files, reading
 from evalspec.sources.reading.footer import Footer, read_footer
-from evalspec.sources.reading.objects import Cursor, DataFile, ObjectFile
+from evalspec.sources.reading.objects import Cursor, DataFile, ObjectFile, with_tails
 from evalspec.sources.reading.pandas_index import without_index
 from evalspec.sources.reading.partitions import Partitions, Scheme, partitions_of
 from evalspec.sources.reading.stored import DataFiles, StoredDataset
@@ -87,7 +87,7 @@ class Parquet(StoredDataset):
         from evalspec.sources.reading.table import choose, merged
 
         rows, schemas = 0, []
-        for path in found.files:
+        for path in with_tails(found.files):
             check_format(access, path, "parquet")
             with _opened(access, path) as file:
                 rows += file.metadata.num_rows
@@ -198,7 +198,7 @@ class _Content:
     def groups(self) -> list[list[int]]:
         """Rows of each row group, file by file."""
         found = []
-        for path in self.files:
+        for path in with_tails(self.files):
             with _opened(self.access, path) as file:
                 metadata = file.metadata
                 found.append([metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)])

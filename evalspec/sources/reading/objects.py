@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Literal, Protocol
@@ -26,6 +27,8 @@ MOST_TAILS = 256
 """Ends of objects that are kept."""
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 """Ending of a name: how the content is compressed."""
+AT_ONCE = 16
+"""Requests for ends of objects."""
 PART_BYTES = 8 * 2**20
 """Read by one request."""
 
@@ -84,20 +87,35 @@ class ObjectFile:
         if start >= stop:
             return b""
         if start >= first:
-            return self._tail(first)[start - first : stop - first]
+            return self.tail()[start - first : stop - first]
         parts = range(start, stop, PART_BYTES)
         return b"".join(self._store.read(self.stamp, part, min(stop, part + PART_BYTES)) for part in parts)
 
-    def _tail(self, first: int) -> bytes:
-        if self.stamp.key not in self._tails:
-            self._tails[self.stamp.key] = self._store.read(self.stamp, first, self.size)
+    def tail(self) -> bytes:
+        """The last `TAIL_BYTES`, which are kept."""
+        kept = self._tails.get(self.stamp.key)
+        if kept is None:
+            kept = self._store.read(self.stamp, max(0, self.size - TAIL_BYTES), self.size)
+            self._tails[self.stamp.key] = kept
             if len(self._tails) > MOST_TAILS:
                 self._tails.popitem(last=False)
-        return self._tails[self.stamp.key]
+        return kept
 
 
 DataFile = Path | ObjectFile
 """A file of a dataset, wherever it lies."""
+
+
+def with_tails(files: Sequence[DataFile]) -> Iterator[DataFile]:
+    """The same files; the ends of objects are read before, many at once, since each takes a request."""
+    for first in range(0, len(files), MOST_TAILS // 2):
+        some = files[first : first + MOST_TAILS // 2]
+        stored = [file for file in some if isinstance(file, ObjectFile)]
+        if len(stored) > 1:
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                for _ in pool.map(ObjectFile.tail, stored):
+                    pass
+        yield from some
 
 
 def size_of(file: DataFile) -> int:

@@ -19,7 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.runtimes.environments import environment, free_ports
+from tests.sources.objects.fake_s3 import Bucket, served
 from tests.sources.objects.fault_proxy import FAULTS, Faults, before
+from tests.sources.objects.tables import DAYS, fill
 
 pytestmark = [pytest.mark.slow, pytest.mark.places, pytest.mark.timeout(900)]
 
@@ -207,20 +209,24 @@ def of_bucket(folder: Path, endpoint: str, bucket: str = "data") -> Path:
     return spec(folder, f"s3://{bucket}/", f", endpoint: '{endpoint}', {keys}")
 
 
-def evalspec(home: Path, path: Path, *options: str, secret: str = SECRET) -> subprocess.CompletedProcess[str]:
-    """`evalspec run` from the command line, with the client of the environment and nothing else of it."""
+def client_of(home: Path) -> dict[str, str]:
+    """The environment's variables, with the client of the environment and nothing else of it."""
     client = home / "client"
-    if not client.is_dir():
-        client.mkdir(exist_ok=True)
+    client.mkdir(exist_ok=True)
     with contextlib.suppress(FileExistsError):
         (client / "obstore").symlink_to(next(home.glob("lib/python*/site-packages/obstore")))
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "GOOGLE_", "AZURE"))}
+    return variables | {"PYTHONPATH": str(client)}
+
+
+def evalspec(home: Path, path: Path, *options: str, secret: str = SECRET) -> subprocess.CompletedProcess[str]:
+    """`evalspec run` from the command line."""
     line = [
         sys.executable, "-m", "evalspec", "run", str(path), "--output", str(path.parent / "out"), "--quiet",
         "--allow-outside", "--allow-host", "s3://data", "--allow-host", "s3://none", "--env", "PLACES_KEY",
         "--env", "PLACES_SECRET", *options,
     ]  # fmt: skip
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    variables |= {"PYTHONPATH": str(client), "PLACES_KEY": KEY, "PLACES_SECRET": secret}
+    variables = client_of(home) | {"PLACES_KEY": KEY, "PLACES_SECRET": secret}
     return subprocess.run(line, capture_output=True, text=True, env=variables, timeout=600, check=False)
 
 
@@ -366,3 +372,38 @@ def test_a_listing_that_is_stale(moto: Server, small: Path, tmp_path: Path) -> N
         done = evalspec(moto.home, of_bucket(tmp_path, endpoint))
     assert done.returncode == 4, done.stdout
     assert all(f"{gone}' was removed after it had been listed" in one for one in reasons(tmp_path))
+
+
+READ = """
+import sys
+from pathlib import Path
+from evalspec.errors import EvalspecError
+from evalspec.language.parts import Access
+from evalspec.sources.parquet import Parquet
+scheme, endpoint, folder = sys.argv[1:]
+fields = {"kind": "parquet", "partitions": "hive"}
+access = Access(Path(folder), hosts=frozenset({f"{scheme}://data"}))
+stored = fields | {"path": f"{scheme}://data/t/", "endpoint": endpoint}
+stored |= {"account": "mine"} if scheme == "az" else {}
+one, here = Parquet.model_validate(stored), Parquet.model_validate(fields | {"path": "t/"})
+assert one.read(access).equals(here.read(access))
+print(len(one.stamps(access)), all(stamp.etag.count('"') == 2 for stamp in one.stamps(access)))
+one.keep_stamps(access, [stamp.model_copy(update={"etag": '"another"'}) for stamp in one.stamps(access)])
+try:
+    one.read(access)
+except EvalspecError as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "az"])
+def test_the_protocols_of_google_and_azure(home: Path, tmp_path: Path, scheme: str) -> None:
+    bucket = Bucket()
+    fill(bucket, tmp_path)
+    with served(bucket):
+        line = [sys.executable, "-c", READ, scheme, bucket.endpoint, str(tmp_path)]
+        done = subprocess.run(line, capture_output=True, text=True, env=client_of(home), timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == f"{DAYS} True"
+    assert second.startswith(f"InvalidError '{scheme}://data/t/dt=2026-11-01/n=0/part-0.parquet' was replaced after")
