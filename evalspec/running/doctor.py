@@ -81,7 +81,7 @@ def _kinds() -> list[MachineFact]:
 def _object_storage() -> MachineFact:
     if util.find_spec(OBJECT_CLIENT) is None:
         return MachineFact("object storage", "absent", f"needs {OBJECT_CLIENT}: pip install 'evalspec-gate[objects]'")
-    return MachineFact("object storage", "ok", f"{OBJECT_CLIENT} {metadata.version(OBJECT_CLIENT)} reads s3, gs and az")
+    return MachineFact("object storage", "ok", f"{OBJECT_CLIENT} reads s3, gs and az")
 
 
 def _onnxruntime() -> list[MachineFact]:
