@@ -13,7 +13,7 @@ from pydantic import Field
 from evalspec.language.header import Header
 from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.files import check_format, many_files, reading
-from evalspec.sources.reading.objects import Cursor, DataFile, ObjectFile
+from evalspec.sources.reading.objects import Cursor, DataFile, ObjectFile, head_of
 from evalspec.sources.reading.pandas_index import without_index
 from evalspec.sources.reading.stored import StoredDataset
 from evalspec.sources.reading.table import choose, merged, tidied, tidy, type_texts
@@ -116,5 +116,4 @@ def _source(path: DataFile) -> pa.NativeFile:
 
 def _is_file(path: DataFile) -> bool:
     """Of the two formats the one that can be read from anywhere."""
-    with path.open("rb") as stream:
-        return stream.read(len(FILE_MAGIC)) == FILE_MAGIC
+    return head_of(path, len(FILE_MAGIC)) == FILE_MAGIC

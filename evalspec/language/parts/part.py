@@ -96,6 +96,9 @@ class Access:
             raise InputError(message, remedy="pass --allow-outside if this is intended")
         if other is not None:
             raise InputError(f"{relative!r} is not a file: it is {other}", remedy="name a regular file or a folder")
+        if not there and "://" in relative:
+            message = f"{_shortened(relative)} is a URL, and a file on this machine is needed here"
+            raise InputError(message, remedy="copy it here, and name the copy")
         if not there:
             message = f"there is no file or folder {relative!r} in {self.folder}"
             raise InputError(message, code=ProblemCode.NO_FILE)

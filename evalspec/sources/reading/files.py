@@ -13,7 +13,7 @@ from evalspec.errors import InputError
 from evalspec.language.bounded import check_zip
 from evalspec.language.parts import Access
 from evalspec.language.places import GLOB
-from evalspec.sources.reading.objects import DataFile, ObjectFile, size_of
+from evalspec.sources.reading.objects import DataFile, ObjectFile, head_of, size_of
 
 MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"PAR1", "a parquet file", "parquet"),
@@ -190,8 +190,8 @@ def check_format(access: Access, path: DataFile, kind: str, *, text: bool = Fals
     if isinstance(path, ObjectFile) and kind == "parquet" and path.read(max(0, path.size - 4), path.size) == b"PAR1":
         # Its end is read anyway, its beginning would be another request.
         return
-    with reading(access, path, kind), path.open("rb") as stream:
-        head = stream.read(4096)
+    with reading(access, path, kind):
+        head = head_of(path, 4096)
     if path.suffix.lower() in COMPRESSED:
         return
     for magic, what, other in MAGIC:

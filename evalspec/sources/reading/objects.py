@@ -123,6 +123,14 @@ def size_of(file: DataFile) -> int:
     return file.size if isinstance(file, ObjectFile) else file.stat().st_size
 
 
+def head_of(file: DataFile, size: int) -> bytes:
+    """So many bytes at the beginning of a file, or all of it."""
+    if isinstance(file, ObjectFile):
+        return file.read(0, min(size, file.size))
+    with file.open("rb") as stream:
+        return stream.read(size)
+
+
 def stream_of(file: DataFile, *, unpacked: bool = False) -> pa.NativeFile:
     """A file as Arrow reads it, from its beginning to its end.
 

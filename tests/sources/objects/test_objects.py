@@ -13,6 +13,9 @@ import pytest
 
 from evalspec.errors import EvalspecError, InputError, InvalidError
 from evalspec.language.parts import Access
+from evalspec.sources.csv import Csv
+from evalspec.sources.images import Images
+from evalspec.sources.npz import Npz
 from evalspec.sources.parquet import Parquet
 from evalspec.sources.reading.open import open_batches, open_between
 from tests.sources.objects.fake_s3 import Bucket
@@ -324,3 +327,17 @@ def test_every_error_is_one_of_ours(bucket: Bucket, tmp_path: Path) -> None:
         else:
             break
     assert total > DAYS
+
+
+def test_kinds_that_read_files_here_say_so(tmp_path: Path) -> None:
+    for one in (Npz(kind="npz", path="s3://data/t.npz"), Images(kind="images", path="s3://data/t/")):
+        with pytest.raises(InputError, match="is a URL, and a file on this machine is needed here; copy it here"):
+            one.header(access(tmp_path))
+
+
+def test_the_head_of_an_object_is_all_that_tells_its_format(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.objects["t.csv"] = b"PAR1" + bytes(30_000_000)
+    one = Csv.model_validate({"kind": "csv", "path": "s3://data/t.csv", "endpoint": bucket.endpoint})
+    with pytest.raises(InputError, match=r"'s3://data/t.csv' is not a csv file: it is a parquet file"):
+        one.header(access(tmp_path))
+    assert len(bucket.requests) == 2
