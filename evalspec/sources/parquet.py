@@ -111,8 +111,9 @@ class Parquet(StoredDataset):
         tables = []
         for number, path in enumerate(found.files):
             with _opened(access, path) as opened, _again(access, path, opened) as file:
-                table = partitions.filled(file.read(columns=own), number, names)
-            tables.append(table.replace_schema_metadata(None))
+                table = file.read(columns=own)
+            table = partitions.filled(table, number) if partitions.types else table
+            tables.append(table.select(names).replace_schema_metadata(None))
         try:
             return tidy(pa.concat_tables(tables, promote_options="permissive"))
         except pa.ArrowException as error:
@@ -211,7 +212,10 @@ class _Content:
         for some in _portions(self.files[number], groups):
             with _again(self.access, self.files[number], file) as part:
                 for batch in part.iter_batches(batch_size=rows, columns=own, row_groups=some):
-                    yield self.partitions.filled(batch, number, columns)
+                    filled = (
+                        self.partitions.filled(batch, number).select(list(columns)) if self.partitions.types else batch
+                    )
+                    yield filled
 
 
 def _portions(path: DataFile, groups: Sequence[int]) -> Iterator[list[int]]:

@@ -42,21 +42,14 @@ class Partitions:
         kinds = {"int64": pa.int64(), "string": pa.string()}
         return [pa.field(name, kinds[kind]) for name, kind in self.types.items()]
 
-    def filled(self, rows: Rows, file: int, columns: Sequence[str]) -> Rows:
-        """Rows of a file with these columns, in this order: its own, and those of its path.
-
-        Args:
-            rows: With the columns that are the file's own.
-            file: Its number.
-            columns: All that are wanted.
-        """
+    def filled(self, rows: Rows, file: int) -> Rows:
+        """Rows of a file with the columns of its path after their own."""
         import pyarrow as pa
 
-        for field, text in zip(self.fields(), self.values[file] if self.types else (), strict=True):
-            if field.name in columns:
-                value = int(text) if text is not None and pa.types.is_integer(field.type) else text
-                rows = rows.append_column(field, pa.repeat(pa.scalar(value, field.type), rows.num_rows))
-        return rows.select(list(columns))
+        for field, text in zip(self.fields(), self.values[file], strict=True):
+            value = int(text) if text is not None and pa.types.is_integer(field.type) else text
+            rows = rows.append_column(field, pa.repeat(pa.scalar(value, field.type), rows.num_rows))
+        return rows
 
 
 NONE = Partitions({}, ())
