@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 # Hundreds of processes are started: without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: quickstart test proof lint unit served engines base setup browser gpu site clean
+.PHONY: quickstart test proof lint unit served engines places base setup browser gpu site clean
 
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
@@ -39,7 +39,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not served and not engines and not proof"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not served and not engines and not places and not proof"
 
 # Simulations and campaigns that take minutes: the statistics on designs of other shapes, whole gates, random faults.
 proof: setup
@@ -56,6 +56,10 @@ served: setup
 # Ray and Dask with two nodes each, which are killed, in an environment of their own (1 GB).
 engines: setup
 	$(BIN)/python -m pytest -m engines
+
+# Against servers of object storage that people use, in an environment of their own (500 MB).
+places: setup
+	$(BIN)/python -m pytest -m places
 
 # The commands that need no extra, in an environment that has none.
 base: setup

@@ -32,8 +32,9 @@ class Allow:
         trust: Code that the spec names may run (``--trust``).
         outside: Paths may lead outside the spec's folder (``--allow-outside``).
         hub: Datasets may be fetched from their hub (``--hub``).
-        hosts: Other machines that served models may run on (``--allow-host``).
+        hosts: Other machines that served models may run on, and buckets, ``s3://BUCKET`` (``--allow-host``).
         env: Environment variables that may be sent as secrets (``--env``).
+        cloud_credentials: Credentials of this machine may be used for object storage (``--cloud-credentials``).
     """
 
     trust: bool = False
@@ -41,6 +42,7 @@ class Allow:
     hub: bool = False
     hosts: frozenset[str] = frozenset()
     env: frozenset[str] = frozenset()
+    cloud_credentials: bool = False
 
     def load_options(self) -> LoadOptions:
         """Options for reading a spec with these permissions."""
@@ -235,7 +237,12 @@ def _options(planned: Plan, allow: Allow, output: Path | None) -> Options:
     from evalspec.running.options import Options, default_limits
 
     access = planned.spec.access(
-        trust=allow.trust, allow_outside=allow.outside, hub=allow.hub, hosts=allow.hosts, env=allow.env
+        trust=allow.trust,
+        allow_outside=allow.outside,
+        hub=allow.hub,
+        hosts=allow.hosts,
+        env=allow.env,
+        cloud_credentials=allow.cloud_credentials,
     )
     return Options(access=access, output=output, limits=default_limits(), command=("evalspec.run, from Python",))
 

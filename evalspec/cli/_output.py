@@ -32,10 +32,22 @@ Trust = Annotated[bool, typer.Option("--trust", help="Run code that the spec nam
 AllowOutside = Annotated[bool, typer.Option("--allow-outside", help="Allow paths outside the spec's folder.")]
 Hub = Annotated[bool, typer.Option("--hub", help="Allow datasets to be fetched from their hub.")]
 AllowHost = Annotated[
-    list[str], typer.Option("--allow-host", metavar="NAME", help="Allow served models on this other machine.")
+    list[str],
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="Allow served models on this other machine, or datasets in this bucket: s3://BUCKET.",
+    ),
 ]
 Env = Annotated[
     list[str], typer.Option("--env", metavar="NAME", help="Allow this environment variable to be read as a secret.")
+]
+CloudCredentials = Annotated[
+    bool,
+    typer.Option(
+        "--cloud-credentials",
+        help="Read object storage with the credentials of this machine: the provider's variables, files or role.",
+    ),
 ]
 Engine = Annotated[
     str | None,

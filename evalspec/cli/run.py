@@ -16,6 +16,7 @@ from evalspec.cli._output import (
     PIPE_CLOSED,
     AllowHost,
     AllowOutside,
+    CloudCredentials,
     Engine,
     Env,
     Hub,
@@ -70,6 +71,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     allow_outside: AllowOutside = False,
     allow_host: AllowHost = [],  # noqa: B006  # typer copies it
     env: Env = [],  # noqa: B006  # typer copies it
+    cloud_credentials: CloudCredentials = False,
     hub: Hub = False,
     threads: Annotated[int, typer.Option("--threads", min=1, help="CPU threads of each worker.")] = 1,
     engine: Engine = None,
@@ -115,7 +117,14 @@ def command(  # noqa: PLR0913  # one parameter an option
     # All of them are read before the first is run: hours later is no time to hear of a slip in the second.
     plans = [plan(spec, only=only) for spec in load_all(list(zip(specs, asked, strict=True)), overrides)]
     accesses = [
-        planned.spec.access(trust=trust, allow_outside=one.allow_outside, hub=hub, hosts=one.hosts, env=frozenset(env))
+        planned.spec.access(
+            trust=trust,
+            allow_outside=one.allow_outside,
+            hub=hub,
+            hosts=one.hosts,
+            env=frozenset(env),
+            cloud_credentials=cloud_credentials,
+        )
         for planned, one in zip(plans, asked, strict=True)
     ]
     refuse(Start(planned, access, limits, used) for planned, access, used in zip(plans, accesses, engines, strict=True))

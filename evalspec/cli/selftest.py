@@ -12,6 +12,7 @@ import typer
 from evalspec.cli._output import (
     AllowHost,
     AllowOutside,
+    CloudCredentials,
     Env,
     Hub,
     Json,
@@ -40,6 +41,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     allow_outside: AllowOutside = False,
     allow_host: AllowHost = [],  # noqa: B006  # typer copies it
     env: Env = [],  # noqa: B006  # typer copies it
+    cloud_credentials: CloudCredentials = False,
     hub: Hub = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Json = False,
@@ -56,7 +58,14 @@ def command(  # noqa: PLR0913  # one parameter an option
     say_widened(default.widened(allow_outside, allow_host), default)
     outside, hosts = allow_outside or default.allow_outside, default.hosts | set(allow_host)
     planned = plan(load(spec_file, (), LoadOptions(trust, outside, hub, hosts=hosts)))
-    access = planned.spec.access(trust=trust, allow_outside=outside, hub=hub, hosts=hosts, env=frozenset(env))
+    access = planned.spec.access(
+        trust=trust,
+        allow_outside=outside,
+        hub=hub,
+        hosts=hosts,
+        env=frozenset(env),
+        cloud_credentials=cloud_credentials,
+    )
     limits, signals = default_limits(), Interrupts()
     try:
         with (

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalspec.cli._output import AllowHost, AllowOutside, Env, Hub, Json, Overrides, Trust, echo, echo_json
+from evalspec.cli._output import (
+    AllowHost,
+    AllowOutside,
+    CloudCredentials,
+    Env,
+    Hub,
+    Json,
+    Overrides,
+    Trust,
+    echo,
+    echo_json,
+)
 from evalspec.cli._settings import say_widened, settings
 
 if TYPE_CHECKING:
@@ -23,6 +34,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     allow_host: AllowHost = [],  # noqa: B006  # typer copies it
     hub: Hub = False,
     env: Env = [],  # noqa: B006  # typer copies it
+    cloud_credentials: CloudCredentials = False,
     loads: Annotated[
         bool,
         typer.Option("--load", help="Load each model and send one batch through it, to find what would stop a run."),
@@ -40,7 +52,11 @@ def command(  # noqa: PLR0913  # one parameter an option
         outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
         requests.append((path, LoadOptions(trust=trust, allow_outside=outside, hub=hub, hosts=hosts)))
     loaded = load_all(requests, overrides)
-    loaded_lines = _loaded(loaded, requests, frozenset(env), quiet=as_json) if loads else [()] * len(loaded)
+    loaded_lines = (
+        _loaded(loaded, requests, frozenset(env), cloud_credentials=cloud_credentials, quiet=as_json)
+        if loads
+        else [()] * len(loaded)
+    )
     if as_json:
         told = [{"loaded": list(lines)} if loads else {} for lines in loaded_lines]
         echo_json({"specs": [to_json(spec) | more for spec, more in zip(loaded, told, strict=True)]})
@@ -53,7 +69,12 @@ def command(  # noqa: PLR0913  # one parameter an option
 
 
 def _loaded(
-    specs: list[Spec], requests: list[tuple[Path, LoadOptions]], env: frozenset[str], *, quiet: bool
+    specs: list[Spec],
+    requests: list[tuple[Path, LoadOptions]],
+    env: frozenset[str],
+    *,
+    cloud_credentials: bool,
+    quiet: bool,
 ) -> list[tuple[str, ...]]:
     """Lines on what answered, spec by spec.
 
@@ -69,7 +90,12 @@ def _loaded(
     with Progress(quiet=quiet) as observer:
         for spec, (_, options) in zip(specs, requests, strict=True):
             access = spec.access(
-                trust=options.trust, allow_outside=options.allow_outside, hub=options.hub, hosts=options.hosts, env=env
+                trust=options.trust,
+                allow_outside=options.allow_outside,
+                hub=options.hub,
+                hosts=options.hosts,
+                env=env,
+                cloud_credentials=cloud_credentials,
             )
             found = check_loading(spec, access, observer)
             lines.append(found.lines)

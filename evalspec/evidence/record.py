@@ -68,6 +68,15 @@ class ModelRecord(Frozen):
     )
 
 
+class ObjectStamp(Frozen):
+    """An object in object storage, as it was listed and read."""
+
+    key: str
+    size: int = Field(description="Bytes.")
+    etag: str = Field(description="What the store calls these contents; each read asked for them and no others.")
+    version: str | None = Field(None, description="Where the store gives each version a name and says so.")
+
+
 class DatasetRecord(Frozen):
     """A dataset as it was read."""
 
@@ -85,6 +94,7 @@ class DatasetRecord(Frozen):
     rows_read: int | None = Field(None, description="Rows before `where`.")
     origin: dict[str, str] = Field(default_factory=dict)
     hub: Benchmark | None = Field(None, description="The benchmark of the hub that these rows are.")
+    objects: tuple[ObjectStamp, ...] = Field((), description="In object storage: the objects that it was read from.")
     may_repeat: bool = Field(False, description="A hundredth of its rows or more may be copies of others.")
 
 

@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from evalspec.errors import InputError, Problem, ProblemCode, SpecError, did_you_mean
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset, Model, NeedPredictions, NeedRows, NeedTiming, SpecNames, Training
-from evalspec.language.registry import install_line, missing_packages
+from evalspec.language.places import OBJECT_CLIENT
+from evalspec.language.registry import OWN_DISTRIBUTION, install_line, missing_packages
 from evalspec.language.where import Where, check_columns, parse_where
 from evalspec.language.yaml import Node, Steps
 from evalspec.loading.crosscheck import unknown_part
@@ -105,6 +107,20 @@ def _not_empty(path: Path, shown: str) -> None:
         raise InputError(f"{shown!r} is {'a folder' if path.is_dir() else 'empty'}")
 
 
+def check_places(problems: Problems, datasets: Mapping[str, Dataset], access: Access) -> None:
+    """Note datasets outside this machine that nobody allowed, and what is not installed to read them."""
+    for name, dataset in datasets.items():
+        path = (section_of(dataset), name, "path")
+        try:
+            dataset.check_place(access)
+        except InputError as error:
+            problems.add(path, error.problem)
+            continue
+        if dataset.place is not None and find_spec(OBJECT_CLIENT) is None:
+            message = f"{dataset.place.address} is read by {OBJECT_CLIENT}, which is not installed"
+            problems.add(path, Problem(message, remedy=f"pip install '{OWN_DISTRIBUTION}[objects]'"))
+
+
 def section_of(dataset: Dataset) -> str:
     """The section of the spec that a dataset stands in."""
     return "trainings" if isinstance(dataset, Training) else "datasets"
@@ -118,6 +134,9 @@ def read_headers(
     for name, dataset in datasets.items():
         if dataset.packages and not dataset.plain_header:
             unverified.append(f"columns and rows of {name}: kind {dataset.kind} is read when the run starts")
+            continue
+        if dataset.place is not None:
+            unverified.append(f"columns and rows of {name}: {dataset.place.address} is asked when the run starts")
             continue
         try:
             headers[name] = dataset.header(access)
@@ -208,6 +227,8 @@ def _same_rows(first: Dataset, second: Dataset, access: Access) -> bool:
     if type(first) is not type(second) or first.model_dump(exclude=SAID) != second.model_dump(exclude=SAID):
         return False
     try:
+        if first.place is not None or second.place is not None:
+            return first.place == second.place
         files = first.files(access)
         return bool(files) and files == second.files(access)
     except (InputError, OSError):

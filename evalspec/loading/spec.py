@@ -226,7 +226,8 @@ class Spec:
         hub: bool = False,
         hosts: frozenset[str] = frozenset(),
         env: frozenset[str] = frozenset(),
+        cloud_credentials: bool = False,
     ) -> Access:
         """Where its parts may look, and what they may run."""
-        access = Access(self.folder, trust=trust, allow_outside=allow_outside, hub=hub, hosts=hosts, env=env)
+        access = Access(self.folder, trust, allow_outside, hub, hosts, env, cloud_credentials)
         return access if self.memory is None else self.memory.given_to(access)

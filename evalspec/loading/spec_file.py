@@ -319,6 +319,7 @@ class _Loader:
         class_files.check_label_names(self.problems, entries, models, datasets, access)
         there = files.check_packages(self.problems, "datasets", datasets)
         readable = {name: datasets[name] for name in datasets if name in there}
+        files.check_places(self.problems, readable, access)
         headers = files.read_headers(self.problems, readable, access, self.unverified)
         files.check_dataset_columns(self.problems, datasets, headers)
         language_models.check_shown_rows(self.problems, models, headers)
@@ -380,4 +381,9 @@ class _Loader:
             f"{name}: `run` needs --env {variable}, the secret of a header"
             for name, model in models.items()
             for variable in model.secrets_read()
+        ]
+        self.asks += [
+            f"{name}: `run` needs --env {variable}, a secret of its credentials"
+            for name, dataset in datasets.items()
+            for variable in dataset.secrets_read()
         ]

@@ -51,7 +51,7 @@ class Served:
         self.loaded = loaded
         self.facts = facts or DatasetFacts()
         self.pipeline = Pipeline(as_stages(model.preprocess), access)
-        self._hidden = Redaction.of(access.env)
+        self._hidden = Redaction.of(access.secrets)
         self._stated_classes = read_classes(model.classes, access)
         self._use(loaded)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evalspec.errors import Problem
 from evalspec.evidence.record import Record
-from evalspec.language.parts import Access, Check
+from evalspec.language.parts import Access, Check, Dataset, Model
 from evalspec.planning.plan import Plan
 from evalspec.redaction import SHORTEST, Redaction
 
@@ -66,9 +66,13 @@ def _code(plan: Plan, access: Access) -> Iterator[Permission]:
 
 
 def _secrets(plan: Plan, access: Access, environment: Mapping[str, str] | None) -> Iterator[Permission]:
-    for name in models_of(plan):
-        for variable in plan.spec.models[name].secrets_read():
-            option, path = f"--env {variable}", f"models.{name}"
+    models, datasets = plan.spec.models, plan.spec.datasets
+    read = dict.fromkeys(name for one in plan.checks for name in one.datasets)
+    parts: list[tuple[str, str, Model | Dataset]] = [(name, f"models.{name}", models[name]) for name in models_of(plan)]
+    parts += [(name, f"datasets.{name}", datasets[name]) for name in read]
+    for name, path, part in parts:
+        for variable in part.secrets_read():
+            option = f"--env {variable}"
             reads = f"{name} reads the secret {variable} from the environment"
             if variable not in access.env:
                 remedy = f"pass {option} if the server may receive it"

@@ -36,6 +36,8 @@ class ScannedDataset:
         """
         if self.why_one:
             return f"one process scans {self.name}: {self.why_one}"
+        if self.leaves is None:
+            return f"{scans} {self.name}, unless it is one leaf: a run counts its rows"
         return f"{scans} {self.name}: {self.leaves:,} leaves of {self.leaf_rows:,} rows"
 
 
@@ -56,7 +58,9 @@ def _scanned(name: str, dataset: Dataset, header: Header | None, elsewhere: bool
     size = leaf_rows(rows if dataset.by_number else None)
     leaves = None if rows is None else max(1, -(-rows // size))
     why = ""
-    if leaves == 1:
+    if elsewhere and dataset.place is not None:
+        why = "it lies in object storage, which this machine reads"
+    elif leaves == 1:
         why = f"{plural(size, 'row')} or fewer are one leaf"
     elif not dataset.rows_fit:
         why = "its rows are read as many at a time as memory holds"

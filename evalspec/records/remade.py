@@ -196,6 +196,10 @@ class _Again:
             if one.name not in parts.datasets:
                 self.changed[one.name] = "is not in the spec beside the record"
                 continue
+            place = parts.datasets[one.name].place
+            if place is not None:
+                self.changed[one.name] = f"lies in {place.address}, which `verify` does not open"
+                continue
             try:
                 now = dataset_record(one.name, parts)
             except EvalspecError as error:

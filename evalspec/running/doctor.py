@@ -16,6 +16,7 @@ from evalspec.clocks import now_ns, read_clock
 from evalspec.errors import EvalspecError
 from evalspec.evidence.words import plural
 from evalspec.language.parts import Access, Dataset, Model
+from evalspec.language.places import OBJECT_CLIENT
 from evalspec.language.registry import discover
 from evalspec.running.environment import gpus
 
@@ -58,6 +59,7 @@ def examine() -> list[MachineFact]:
     return [
         MachineFact("python", "ok", sys.version.split()[0]),
         *_kinds(),
+        _object_storage(),
         *_onnxruntime(),
         *_gpu(),
         _clock(),
@@ -125,6 +127,12 @@ def _kinds() -> list[MachineFact]:
         else:
             findings.append(MachineFact(what, "ok", "its packages are installed"))
     return findings
+
+
+def _object_storage() -> MachineFact:
+    if util.find_spec(OBJECT_CLIENT) is None:
+        return MachineFact("object storage", "absent", f"needs {OBJECT_CLIENT}: pip install 'evalspec-gate[objects]'")
+    return MachineFact("object storage", "ok", f"{OBJECT_CLIENT} reads s3, gs and az")
 
 
 def _onnxruntime() -> list[MachineFact]:

@@ -126,7 +126,7 @@ class _Run:
             rows=DRAFT_ROWS if options.draft else None,
         )
         self.started = datetime.now(UTC)
-        self.hidden = Redaction.of(options.access.env)
+        self.hidden = Redaction.of(options.access.secrets)
         self.own = own
         own.journal.signals = signals
         self.folder = own.path

@@ -23,10 +23,12 @@ from evalspec.evidence.record import (
     DatasetRecord,
     EvidenceFile,
     ModelRecord,
+    ObjectStamp,
 )
 from evalspec.evidence.subject import subject_model
 from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access
+from evalspec.language.places import METADATA_HOST
 from evalspec.logs import scrub
 from evalspec.pipeline.artifact import path_shown
 from evalspec.redaction import Redaction
@@ -115,7 +117,7 @@ class Children:
         self.threads = threads
         self.folder = folder
         self.on_wait = on_wait
-        self.secrets = access.env
+        self.secrets = access.secrets
         self.environment = _environment(access, threads)
 
     @contextmanager
@@ -151,6 +153,8 @@ def _environment(access: Access, threads: int) -> dict[str, str]:
     }
     if not access.trust:
         environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
+    if METADATA_HOST not in access.hosts:
+        environment["AWS_EC2_METADATA_DISABLED"] = "true"
     if not access.hub:
         environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     return environment
@@ -170,6 +174,7 @@ class Subjects:
         keeps: bool = True,
     ) -> None:
         """``before``: events of the run that is resumed; none for a new one. ``keeps``: keep rows for children."""
+        parts = replace(parts, access=replace(parts.access, stamps={}))
         self.kept: dict[str, Path] = {}
         """Files of rows as they were read, by dataset."""
         self._keeps = keeps
@@ -231,6 +236,8 @@ class Subjects:
                     continue
                 if what == "dataset":
                     self.datasets[name] = DatasetRecord.model_validate(answer["record"])
+                    # Whatever child comes later reads these contents, or says that they are gone.
+                    self.parts.datasets[name].keep_stamps(self.parts.access, self.datasets[name].objects)
                     if answer["kept"]:
                         self.kept[name] = Path(question["keep"])
                 else:
@@ -475,17 +482,35 @@ class Subjects:
         now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
         now._reader, self._reader = self._reader, None
         try:
-            now._look(self.datasets, self.models)
+            now._look([name for name, one in self.datasets.items() if not one.objects], self.models)
         finally:
             now._let_go()
-        changes = {}
+        changes = self._objects_changed()
         for name, one in self.datasets.items():
-            if name not in now.datasets or now.datasets[name].digest != one.digest:
+            if not one.objects and (name not in now.datasets or now.datasets[name].digest != one.digest):
                 changes[f"dataset {name}"] = f"dataset {name}"
         for name, model in self.models.items():
             other = self._model_changed(model, now.models.get(name))
             if other is not None:
                 changes[f"model {name}"] = other
+        return changes
+
+    def _objects_changed(self) -> dict[str, str]:
+        """Objects that have other stamps by now than when they were read, in words, by ``dataset NAME``."""
+        changes: dict[str, str] = {}
+        for name, one in self.datasets.items():
+            place = self.parts.datasets[name].place
+            if not one.objects or place is None:
+                continue
+            try:
+                with self._children.start("evalspec.running.children.reader", self.parts, "reader-objects") as child:
+                    now = child.ask({"do": "objects", "name": name}, progress=self._observer.progress)["objects"]
+            except EvalspecError:
+                changes[f"dataset {name}"] = f"dataset {name}, which could not be listed again, may have"
+                continue
+            key = another_object(one.objects, [ObjectStamp.model_validate(stamp) for stamp in now])
+            if key is not None:
+                changes[f"dataset {name}"] = f"{place.url(key)}, of dataset {name},"
         return changes
 
     def _model_changed(self, before: ModelRecord, now: ModelRecord | None) -> str | None:
@@ -543,6 +568,12 @@ def not_as_asked(models: Iterable[ModelRecord]) -> str | None:
                 f"correct models.{name}.precision, or the artifact"
             )
     return None
+
+
+def another_object(before: Sequence[ObjectStamp], now: Sequence[ObjectStamp]) -> str | None:
+    """Key of the first object that was added, removed or replaced; None: they are the same."""
+    then, today = ({one.key: one for one in some} for some in (before, now))
+    return next((key for key in sorted({**then, **today}) if then.get(key) != today.get(key)), None)
 
 
 def subject_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_a
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from evalspec.errors import InputError, Problem
-from evalspec.language.parts import Access, OptionScore, OutputName, Part
+from evalspec.language.parts import Access, OptionScore, OutputName, Secret
+from evalspec.language.places import is_loopback
 from evalspec.language.units import Duration, custom_error
 from evalspec.pipeline.loaded import Loaded
 from evalspec.pipeline.prompt import Generate, Prompt
@@ -21,7 +21,7 @@ from evalspec.pipeline.prompted import PromptedModel
 from evalspec.redaction import Redaction
 from evalspec.runtimes.http_client import json_template as template
 from evalspec.runtimes.http_client.openai import MODELS, PATHS, Api
-from evalspec.runtimes.http_client.wire import Address, check_host, is_loopback, parse_url
+from evalspec.runtimes.http_client.wire import Address, check_host, parse_url
 
 if TYPE_CHECKING:
     import ssl
@@ -43,14 +43,6 @@ BELONGS: Mapping[str, Protocol] = {
 """Field: the protocol that it belongs to."""
 AUTHORIZATION = "Authorization"
 STATED = re.compile(r"sha256:([0-9a-f]{64})")
-
-
-class Secret(Part):
-    """A value that stands in a variable of the environment."""
-
-    env: Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] = Field(
-        description="Name of the variable; it is read only under --env NAME, and never recorded."
-    )
 
 
 class Http(PromptedModel):
@@ -313,12 +305,7 @@ def secrets(model: Http, access: Access) -> dict[str, str]:
 
 
 def _secret(what: str, value: Secret, access: Access) -> str:
-    if value.env not in access.env:
-        raise InputError(
-            f"{what} is the secret {value.env}, which may not be read",
-            remedy=f"pass --env {value.env} if the server may receive it",
-        )
-    secret = os.environ.get(value.env)
+    secret = value.read(what, access, f"pass --env {value.env} if the server may receive it")
     if not secret or not secret.isascii() or not secret.isprintable():
         raise InputError(f"the variable {value.env} is not set, or holds characters that a header can't")
     return secret

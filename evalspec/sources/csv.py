@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,9 +16,11 @@ from pydantic import Field, StringConstraints
 
 from evalspec.errors import InputError
 from evalspec.language.header import Header
-from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.csv_types import whole_types
 from evalspec.sources.reading.files import COMPRESSED, check_format, one_file, reading, shown
+from evalspec.sources.reading.objects import DataFile, size_of, stream_of
+from evalspec.sources.reading.stored import StoredDataset
 from evalspec.sources.reading.table import SMALL_BYTES, choose, header_of_all, tidied, tidy, type_texts
 
 HEAD_BYTES = 2**20
@@ -37,15 +39,17 @@ TYPES: Mapping[str, pa.DataType] = {
 }
 
 
-class Csv(Dataset):
+class Csv(StoredDataset):
     """Rows in one CSV file with a header line, also compressed (.gz, .bz2, .zst).
 
     An empty cell is missing, in text columns too. In columns of numbers so are the usual spellings (NA, NaN, null);
     in text they stay text, since NA may be Namibia.
     """
 
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv")
+
     kind: Literal["csv"] = "csv"
-    path: str = Field(description="The file.")
+    path: str = Field(description="The file, or one object of object storage: s3://BUCKET/KEY, gs://, az://.")
     delimiter: Annotated[str, StringConstraints(pattern=r"^[\t !#-~]$")] = Field(
         ",", description="Character between cells: one ASCII character, not a quote."
     )
@@ -61,7 +65,7 @@ class Csv(Dataset):
         Raises:
             InputError: It is missing or empty.
         """
-        return (one_file(access, self.path, "csv"),)
+        return () if self.place is not None else (one_file(access, self.path, "csv"),)
 
     def header(self, access: Access) -> Header:
         """Columns; rows too where the file is under 8 MiB. Of a larger one types are as its first MiB shows them.
@@ -80,7 +84,7 @@ class Csv(Dataset):
             schema = self._first_block(access, path, names)
         return Header(rows=None, columns=type_texts(schema))
 
-    def _first_block(self, access: Access, path: Path, names: list[str]) -> pa.Schema:
+    def _first_block(self, access: Access, path: DataFile, names: list[str]) -> pa.Schema:
         """The types that the first rows show, where one of them is longer than a MiB; or which row is broken.
 
         Raises:
@@ -95,14 +99,14 @@ class Csv(Dataset):
         self._refuse_binary(access, path, schema)
         return schema
 
-    def _is_small(self, access: Access, path: Path) -> bool:
+    def _is_small(self, access: Access, path: DataFile) -> bool:
         """True if it is under 8 MiB, unpacked: a small file may hold any number of bytes."""
-        if path.stat().st_size > SMALL_BYTES:
+        if size_of(path) > SMALL_BYTES:
             return False
         if path.suffix.lower() not in COMPRESSED:
             return True
         left = SMALL_BYTES
-        with reading(access, path, "csv"), pa.input_stream(str(path), compression="detect") as stream:
+        with reading(access, path, "csv"), stream_of(path, unpacked=True) as stream:
             while left >= 0 and (block := stream.read(2**20)):
                 left -= len(block)
         return left >= 0
@@ -150,7 +154,7 @@ class Csv(Dataset):
 
         return tidied(raw, pa.schema([(name, types[name]) for name in names]), repr(self.path), rows)
 
-    def _types(self, access: Access, path: Path, there: list[str], names: list[str]) -> dict[str, pa.DataType]:
+    def _types(self, access: Access, path: DataFile, there: list[str], names: list[str]) -> dict[str, pa.DataType]:
         """The types that `read` would give, which go by all cells."""
         try:
             types = whole_types(lambda known: self._blocks(path, known, names), there, self.types)
@@ -159,20 +163,20 @@ class Csv(Dataset):
         self._refuse_binary(access, path, pa.schema(types))
         return types
 
-    def _once_more(self, path: Path, names: list[str]) -> None:
+    def _once_more(self, path: DataFile, names: list[str]) -> None:
         """Read all blocks in one thread, which tells the row of an error; as text, so that only that is one."""
         for _ in self._blocks(path, dict.fromkeys(names, pa.string()), names, threads=False):
             pass
 
     def _blocks(
-        self, path: Path, types: Mapping[str, pa.DataType], names: list[str], threads: bool = True
+        self, path: DataFile, types: Mapping[str, pa.DataType], names: list[str], threads: bool = True
     ) -> Iterator[pa.RecordBatch]:
         with self._stream(path) as stream:
             read = pacsv.ReadOptions(use_threads=threads, block_size=BLOCK_BYTES)
             yield from pacsv.open_csv(stream, read, self._parse(), self._convert(names, types))
 
-    def _checked(self, access: Access) -> Path:
-        path = one_file(access, self.path, "csv")
+    def _checked(self, access: Access) -> DataFile:
+        path = self.one_file(access)
         # Encodings of two bytes a letter are text with zero bytes.
         wide = self.encoding.lower().replace("-", "").startswith(("utf16", "utf32"))
         check_format(access, path, "csv", text=not wide)
@@ -181,7 +185,7 @@ class Csv(Dataset):
             raise InputError(message, remedy="write the encoding in which the file was saved, such as utf-8 or latin-1")
         return path
 
-    def _names(self, access: Access, path: Path) -> list[str]:
+    def _names(self, access: Access, path: DataFile) -> list[str]:
         with reading(access, path, "csv"), self._stream(path) as stream:
             head = bytes(stream.read(HEAD_BYTES)).decode("utf-8-sig", errors="replace")
         if len(head) > HEAD_BYTES // 4 and not {"\n", "\r"} & set(head):
@@ -197,7 +201,7 @@ class Csv(Dataset):
             choose([name], names, repr(self.path))
         return names
 
-    def _table(self, access: Access, path: Path, names: list[str]) -> pa.Table:
+    def _table(self, access: Access, path: DataFile, names: list[str]) -> pa.Table:
         try:
             table = self._once(path, names, threads=True)
         except pa.ArrowInvalid as error:
@@ -207,9 +211,9 @@ class Csv(Dataset):
         self._refuse_binary(access, path, table.schema)
         return table
 
-    def _huge(self, access: Access, path: Path, names: list[str]) -> pa.Table:
+    def _huge(self, access: Access, path: DataFile, names: list[str]) -> pa.Table:
         """A file with a row that no block holds: blocks as long as the file, up to 1 GiB."""
-        block = min(max(path.stat().st_size, HEAD_BYTES), LARGEST_ROW)
+        block = min(max(size_of(path), HEAD_BYTES), LARGEST_ROW)
         try:
             with self._stream(path) as stream:
                 read = pacsv.ReadOptions(block_size=block)
@@ -219,11 +223,11 @@ class Csv(Dataset):
                 raise self._located(access, path, error, lambda: None) from error
             raise InputError(f"{shown(access, path)} has a row of more than {block:,} bytes") from error
 
-    def _once(self, path: Path, names: list[str], *, threads: bool) -> pa.Table:
+    def _once(self, path: DataFile, names: list[str], *, threads: bool) -> pa.Table:
         with self._stream(path) as stream:
             return pacsv.read_csv(stream, self._read(threads), self._parse(), self._convert(names))
 
-    def _refuse_binary(self, access: Access, path: Path, schema: pa.Schema) -> None:
+    def _refuse_binary(self, access: Access, path: DataFile, schema: pa.Schema) -> None:
         for field in schema:
             if pa.types.is_binary(field.type):
                 raise InputError(
@@ -232,7 +236,7 @@ class Csv(Dataset):
                 )
 
     def _located(
-        self, access: Access, path: Path, error: pa.ArrowInvalid, once_more: Callable[[], object]
+        self, access: Access, path: DataFile, error: pa.ArrowInvalid, once_more: Callable[[], object]
     ) -> InputError:
         """The same error with the row's number, which only reading in one thread tells."""
         try:
@@ -243,8 +247,8 @@ class Csv(Dataset):
         reason = reason.splitlines()[0].removeprefix("In ").rstrip(".")[:200]
         return InputError(f"{shown(access, path)} can't be read as csv: {reason.replace('Row #', 'row ')}")
 
-    def _stream(self, path: Path) -> pa.NativeFile:
-        stream = pa.input_stream(str(path), compression="detect")
+    def _stream(self, path: DataFile) -> pa.NativeFile:
+        stream = stream_of(path, unpacked=True)
         if self.encoding.lower() in ("utf-8", "utf8"):
             return stream
         return pa.transcoding_input_stream(stream, self.encoding, "utf-8")
@@ -269,7 +273,7 @@ class Csv(Dataset):
         spellings = pa.array(["", *self.missing], pa.string())
         return pc.if_else(pc.is_in(column, value_set=spellings), pa.scalar(None, pa.string()), column)
 
-    def _unclosed(self, path: Path, table: pa.Table) -> bool:
+    def _unclosed(self, path: DataFile, table: pa.Table) -> bool:
         """A quote that is opened and never closed: an odd number of them, and a last row that holds the file's end."""
         if not table.num_rows:
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.json as pajson
@@ -13,10 +13,12 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.language.header import Header
-from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.files import check_format, one_file, reading, shown
 from evalspec.sources.reading.json_shape import check_shape
 from evalspec.sources.reading.json_types import joined
+from evalspec.sources.reading.objects import DataFile, size_of, stream_of
+from evalspec.sources.reading.stored import StoredDataset
 from evalspec.sources.reading.table import SMALL_BYTES, choose, small_header, tidied, tidy, type_texts
 
 BLOCK_BYTES = 64 * 2**20
@@ -24,11 +26,13 @@ PART_BYTES = 8 * 2**20
 """Read at a time, up to the end of a line, where rows are read in batches."""
 
 
-class Jsonl(Dataset):
+class Jsonl(StoredDataset):
     """Rows in one file with a JSON object a line. A key that a line lacks is missing in that row."""
 
+    suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+
     kind: Literal["jsonl"] = "jsonl"
-    path: str = Field(description="The file.")
+    path: str = Field(description="The file, or one object of object storage: s3://BUCKET/KEY, gs://, az://.")
 
     def files(self, access: Access) -> tuple[Path, ...]:
         """The file.
@@ -36,7 +40,7 @@ class Jsonl(Dataset):
         Raises:
             InputError: It is missing or empty.
         """
-        return (one_file(access, self.path, "jsonl"),)
+        return () if self.place is not None else (one_file(access, self.path, "jsonl"),)
 
     def header(self, access: Access) -> Header:
         """Columns; rows too where the file is under 8 MiB. Of a larger one columns are as its first 8 MiB show them.
@@ -65,8 +69,8 @@ class Jsonl(Dataset):
             InputError: As `header`, a line is broken (with its number), or a column isn't there.
         """
         path = self._checked(access)
-        with reading(access, path, "jsonl"), pa.OSFile(str(path)) as stream:
-            table = self._parsed(access, path, stream, path.stat().st_size)
+        with reading(access, path, "jsonl"), stream_of(path) as stream:
+            table = self._parsed(access, path, stream, size_of(path))
         return tidy(table.select(choose(columns, table.column_names, repr(self.path))))
 
     def batches(
@@ -74,7 +78,7 @@ class Jsonl(Dataset):
     ) -> Iterator[pa.RecordBatch]:
         """Of a file over 8 MiB memory holds some MiB, and it is read twice: types go by all lines."""
         path = self._checked(access)
-        if path.stat().st_size <= SMALL_BYTES:
+        if size_of(path) <= SMALL_BYTES:
             return super().batches(access, columns, rows)
         schema = self._whole_schema(access, path)
         names = choose(columns, schema.names, repr(self.path))
@@ -86,7 +90,7 @@ class Jsonl(Dataset):
 
         return tidied(raw, pa.schema([schema.field(name) for name in names]), repr(self.path), rows)
 
-    def _whole_schema(self, access: Access, path: Path) -> pa.Schema:
+    def _whole_schema(self, access: Access, path: DataFile) -> pa.Schema:
         """The types that columns have in all lines together."""
         types: dict[str, pa.DataType] = {}
         for table in self._blocks(access, path, None):
@@ -97,7 +101,7 @@ class Jsonl(Dataset):
                 types[field.name] = kind
         return pa.schema(types)
 
-    def _blocks(self, access: Access, path: Path, schema: pa.Schema | None) -> Iterator[pa.Table]:
+    def _blocks(self, access: Access, path: DataFile, schema: pa.Schema | None) -> Iterator[pa.Table]:
         """Lines as tables, some MiB at a time; with a schema only its columns."""
         unexpected = "infer" if schema is None else "ignore"
         parse = pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected)
@@ -112,19 +116,19 @@ class Jsonl(Dataset):
                 except pa.ArrowInvalid as error:
                     raise self._broken(access, path, str(error).splitlines()[0]) from error
 
-    def _checked(self, access: Access) -> Path:
-        path = one_file(access, self.path, "jsonl")
+    def _checked(self, access: Access) -> DataFile:
+        path = self.one_file(access)
         check_format(access, path, "jsonl", text=True)
         return path
 
-    def _parsed(self, access: Access, path: Path, stream: pa.NativeFile, size: int) -> pa.Table:
+    def _parsed(self, access: Access, path: DataFile, stream: pa.NativeFile, size: int) -> pa.Table:
         block = min(max(size, 1) + 1, BLOCK_BYTES)
         try:
             return _named(pajson.read_json(stream, read_options=pajson.ReadOptions(block_size=block)))
         except pa.ArrowInvalid as error:
             raise self._broken(access, path, str(error).splitlines()[0]) from error
 
-    def _broken(self, access: Access, path: Path, reason: str) -> InputError:
+    def _broken(self, access: Access, path: DataFile, reason: str) -> InputError:
         """Why it can't be read: the first line that is wrong, or what the parser said."""
         with path.open("rb") as lines:
             reason = _first_broken(lines) or reason.removeprefix("JSON parse error: ")

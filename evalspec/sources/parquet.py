@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -12,10 +13,13 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.language.header import Header
-from evalspec.language.parts import BATCH_ROWS, Access, Dataset
+from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.files import check_format, many_files, reading
-from evalspec.sources.reading.footer import read_footer
+from evalspec.sources.reading.footer import Footer, read_footer
+from evalspec.sources.reading.objects import Cursor, DataFile, ObjectFile, with_tails
 from evalspec.sources.reading.pandas_index import without_index
+from evalspec.sources.reading.partitions import Partitions, Scheme, partitions_of
+from evalspec.sources.reading.stored import DataFiles, StoredDataset
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,13 +27,12 @@ if TYPE_CHECKING:
 
     from evalspec.language.parts.dataset import Between
 
-SUFFIXES = (".parquet", ".pq")
 BUFFER_BYTES = 2**20
 """Of a column's bytes that are held while batches are read; else all of a row group's would be."""
 
 
-class Parquet(Dataset):
-    """Rows in parquet files. Several files are read in the order of their names.
+class Parquet(StoredDataset):
+    """Rows in parquet files, or in objects of object storage. Several are read in the order of their names.
 
     An index without a name that pandas wrote (`__index_level_0__`) is not a column, unless the dataset's `key`,
     `label`,
@@ -37,57 +40,80 @@ class Parquet(Dataset):
     """
 
     by_number: ClassVar[bool] = True
+    suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
 
     kind: Literal["parquet"] = "parquet"
-    path: str = Field(description="A file, a folder with .parquet files (also in subfolders), or a glob.")
+    path: str = Field(
+        description="A file, a folder with .parquet files (also in subfolders), or a glob; or the same in object "
+        "storage: s3://BUCKET/PREFIX/, gs://, az://."
+    )
+    partitions: Scheme | None = Field(
+        None,
+        description="Whether folders such as dt=2026-11-01 are columns: hive (they are) or none. It must be said where "
+        "the files lack such a column.",
+    )
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        """The files, in the order of their names.
+        """The files, in the order of their names; none where they lie in object storage.
 
         Raises:
             InputError: There is none, or one is empty or outside.
         """
-        return many_files(access, self.path, "parquet", SUFFIXES)
+        return () if self.place is not None else many_files(access, self.path, "parquet", self.suffixes)
 
     def header(self, access: Access) -> Header:
         """Rows and columns from the files' footers; no row is read."""
-        files = self.files(access)
-        return _plain_header(access, files) or self._header(access, files)
+        found = self.data_files(access)
+        return self._plain_header(access, found) or self._header(access, found)
 
-    def _header(self, access: Access, files: Sequence[Path]) -> Header:
+    def _header(self, access: Access, found: DataFiles) -> Header:
         from evalspec.sources.reading.table import type_texts
 
-        rows, schema = self._schema(access, files)
+        rows, schema, _ = self._schema(access, found)
         return Header(rows=rows, columns=type_texts(schema))
 
-    def _schema(self, access: Access, files: Sequence[Path]) -> tuple[int, pa.Schema]:
-        """Rows, and the types that columns have in all files together."""
-        import pyarrow.parquet as pq
+    def _plain_header(self, access: Access, found: DataFiles) -> Header | None:
+        """Without pyarrow, whose import takes longer than all the rest of reading a spec; None: it must be asked."""
+        plain = _footers(access, found.files)
+        if plain is None:
+            return None
+        partitions = partitions_of(found.inside, self.partitions, list(plain.columns), repr(self.path))
+        return Header(rows=plain.rows, columns={**plain.columns, **partitions.types})
+
+    def _schema(self, access: Access, found: DataFiles) -> tuple[int, pa.Schema, Partitions]:
+        """Rows, the types that columns have in all files together, and the columns of the files' paths."""
+        import pyarrow as pa
 
         from evalspec.sources.reading.table import choose, merged
 
         rows, schemas = 0, []
-        for path in files:
+        for path in with_tails(found.files):
             check_format(access, path, "parquet")
-            with reading(access, path, "parquet"), pq.ParquetFile(path) as file:
+            with _opened(access, path) as file:
                 rows += file.metadata.num_rows
                 schemas.append(without_index(file.schema_arrow, self))
         schema = merged(schemas, repr(self.path))
+        partitions = partitions_of(found.inside, self.partitions, schema.names, repr(self.path))
+        if partitions.types:
+            schema = pa.schema([*schema, *partitions.fields()])
         choose(None, schema.names, repr(self.path))
-        return rows, schema
+        return rows, schema, partitions
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         from evalspec.sources.reading.table import choose, tidy
 
-        files = self.files(access)
-        names = choose(columns, list(self._header(access, files).columns), repr(self.path))
+        found = self.data_files(access)
+        _, schema, partitions = self._schema(access, found)
+        names = choose(columns, schema.names, repr(self.path))
+        own = [name for name in names if name not in partitions.types]
         tables = []
-        for path in files:
-            with reading(access, path, "parquet"), pq.ParquetFile(path) as file:
-                tables.append(file.read(columns=names).select(names).replace_schema_metadata(None))
+        for number, path in enumerate(found.files):
+            with _opened(access, path) as opened, _again(access, path, opened) as file:
+                table = file.read(columns=own)
+            table = partitions.filled(table, number) if partitions.types else table
+            tables.append(table.select(names).replace_schema_metadata(None))
         try:
             return tidy(pa.concat_tables(tables, promote_options="permissive"))
         except pa.ArrowException as error:
@@ -96,13 +122,13 @@ class Parquet(Dataset):
     def batches(
         self, access: Access, columns: Sequence[str] | None = None, rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of `read`; memory holds a batch and a MiB of each column."""
+        """The rows of `read`; memory holds a batch and a MiB of each column, of objects a row group."""
         from evalspec.sources.reading.table import tidied
 
-        files, schema = self._wanted(access, columns)
+        content, schema = self._wanted(access, columns)
 
         def raw(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
-            return _rows_of(access, files, wanted, rows)
+            return content.all(wanted, rows)
 
         return tidied(raw, schema, repr(self.path), rows)
 
@@ -110,82 +136,130 @@ class Parquet(Dataset):
         """Reads the row groups in which the rows lie; lists are looked through once, when the reader is made."""
         from evalspec.sources.reading.table import lengths_of, tidied
 
-        files, schema = self._wanted(access, columns)
-        groups = [_groups(access, path) for path in files]
-        lengths = lengths_of(lambda wanted: _rows_of(access, files, wanted, BATCH_ROWS), schema)
+        content, schema = self._wanted(access, columns)
+        groups = content.groups()
+        lengths = lengths_of(lambda wanted: content.all(wanted, BATCH_ROWS), schema)
 
         def reader(start: int, stop: int) -> Iterator[pa.RecordBatch]:
             def raw(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
                 first = 0
-                for path, sizes in zip(files, groups, strict=True):
-                    yield from _some_of(access, path, sizes, wanted, (start - first, stop - first))
+                for number, sizes in enumerate(groups):
+                    yield from content.some(number, sizes, wanted, (start - first, stop - first))
                     first += sum(sizes)
 
             return tidied(raw, schema, repr(self.path), BATCH_ROWS, lengths)
 
         return reader
 
-    def _wanted(self, access: Access, columns: Sequence[str] | None) -> tuple[tuple[Path, ...], pa.Schema]:
+    def _wanted(self, access: Access, columns: Sequence[str] | None) -> tuple[_Content, pa.Schema]:
         """The files, and the columns wanted with the types that they have in all files together."""
         import pyarrow as pa
 
         from evalspec.sources.reading.table import choose
 
-        files = self.files(access)
-        _, schema = self._schema(access, files)
-        return files, pa.schema([schema.field(name) for name in choose(columns, schema.names, repr(self.path))])
+        found = self.data_files(access)
+        _, schema, partitions = self._schema(access, found)
+        chosen = pa.schema([schema.field(name) for name in choose(columns, schema.names, repr(self.path))])
+        return _Content(access, found.files, partitions), chosen
 
 
-def _rows_of(access: Access, files: Sequence[Path], columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-    """All rows of the files."""
-    for path in files:
-        with _opened(access, path) as file:
-            yield from file.iter_batches(batch_size=rows, columns=list(columns))
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """Rows of files, and the columns of their paths."""
+
+    access: Access
+    files: Sequence[DataFile]
+    partitions: Partitions
+
+    def all(self, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """All rows of the files."""
+        for number, path in enumerate(self.files):
+            with _opened(self.access, path) as file:
+                yield from self._batches(file, number, columns, rows, range(file.metadata.num_row_groups))
+
+    def some(
+        self, number: int, sizes: Sequence[int], columns: Sequence[str], wanted: tuple[int, int]
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a file by their numbers, without the last; no more is read than their row groups."""
+        ends = list(accumulate(sizes))
+        groups = [place for place, end in enumerate(ends) if end > wanted[0] and end - sizes[place] < wanted[1]]
+        if not groups:
+            return
+        first = ends[groups[0]] - sizes[groups[0]]
+        with _opened(self.access, self.files[number]) as file:
+            for batch in self._batches(file, number, columns, BATCH_ROWS, groups):
+                skipped = max(0, wanted[0] - first)
+                part = batch.slice(skipped, max(0, wanted[1] - first - skipped))
+                if part.num_rows:
+                    yield part
+                first += batch.num_rows
+                if first >= wanted[1]:
+                    return
+
+    def groups(self) -> list[list[int]]:
+        """Rows of each row group, file by file."""
+        found = []
+        for path in with_tails(self.files):
+            with _opened(self.access, path) as file:
+                metadata = file.metadata
+                found.append([metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)])
+        return found
+
+    def _batches(
+        self, file: pq.ParquetFile, number: int, columns: Sequence[str], rows: int, groups: Sequence[int]
+    ) -> Iterator[pa.RecordBatch]:
+        own = [name for name in columns if name not in self.partitions.types]
+        for some in _portions(self.files[number], groups):
+            with _again(self.access, self.files[number], file) as part:
+                for batch in part.iter_batches(batch_size=rows, columns=own, row_groups=some):
+                    filled = (
+                        self.partitions.filled(batch, number).select(list(columns)) if self.partitions.types else batch
+                    )
+                    yield filled
 
 
-def _some_of(
-    access: Access, path: Path, sizes: Sequence[int], columns: Sequence[str], wanted: tuple[int, int]
-) -> Iterator[pa.RecordBatch]:
-    """Rows of a file by their numbers, the one after the last included; no more is read than their row groups."""
-    ends = list(accumulate(sizes))
-    groups = [place for place, end in enumerate(ends) if end > wanted[0] and end - sizes[place] < wanted[1]]
-    if not groups:
-        return
-    first = ends[groups[0]] - sizes[groups[0]]
-    with _opened(access, path) as file:
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns), row_groups=groups):
-            skipped = max(0, wanted[0] - first)
-            part = batch.slice(skipped, max(0, wanted[1] - first - skipped))
-            if part.num_rows:
-                yield part
-            first += batch.num_rows
-            if first >= wanted[1]:
-                return
-
-
-def _groups(access: Access, path: Path) -> list[int]:
-    """Rows of each row group of a file."""
-    with _opened(access, path) as file:
-        return [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
+def _portions(path: DataFile, groups: Sequence[int]) -> Iterator[list[int]]:
+    """Row groups that are read together: of an object each by itself, for all that is asked for of them is held."""
+    yield from ([group] for group in groups) if isinstance(path, ObjectFile) else (list(groups),)
 
 
 @contextmanager
-def _opened(access: Access, path: Path) -> Iterator[pq.ParquetFile]:
+def _again(access: Access, path: DataFile, file: pq.ParquetFile) -> Iterator[pq.ParquetFile]:
+    """The same file; an object is opened once more, so that what is held of a row group is let go with it."""
+    if not isinstance(path, ObjectFile):
+        yield file
+        return
+    with _opened(access, path, file.metadata) as part:
+        yield part
+
+
+@contextmanager
+def _opened(access: Access, path: DataFile, metadata: pq.FileMetaData | None = None) -> Iterator[pq.ParquetFile]:
+    """The file; ``metadata``: its own, where they were read."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # What is buffered before stays in memory until the file is closed.
-    with reading(access, path, "parquet"), pq.ParquetFile(path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
-        yield file
+    with reading(access, path, "parquet"), ExitStack() as stack:
+        if isinstance(path, ObjectFile):
+            source = stack.enter_context(pa.PythonFile(Cursor(path), mode="r"))
+            # Columns that lie side by side come with one request.
+            file = pq.ParquetFile(source, metadata=metadata, pre_buffer=metadata is not None)
+        else:
+            # What is buffered before stays in memory until the file is closed.
+            file = pq.ParquetFile(path, metadata=metadata, buffer_size=BUFFER_BYTES, pre_buffer=False)
+        yield stack.enter_context(file)
 
 
-def _plain_header(access: Access, files: Sequence[Path]) -> Header | None:
-    """Without pyarrow, whose import takes longer than all the rest of reading a spec; None: it must be asked."""
+def _footers(access: Access, files: Sequence[DataFile]) -> Footer | None:
+    """Columns of all files and their rows, as far as they are understood; None: they are not, or lie elsewhere."""
     footers = []
     for path in files:
+        if isinstance(path, ObjectFile):
+            return None
         check_format(access, path, "parquet")
         with reading(access, path, "parquet"):
             footers.append(read_footer(path))
     first = footers[0]
     if first is None or not first.columns or any(one is None or one.columns != first.columns for one in footers):
         return None
-    return Header(rows=sum(one.rows for one in footers if one is not None), columns=first.columns)
+    return Footer(sum(one.rows for one in footers if one is not None), first.columns)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from evalspec.errors import EvalspecError, InputError, Problem, SpecError
 from evalspec.language.parts import Access
+from evalspec.language.places import place_of
 from evalspec.language.registry import discover
 from evalspec.loading import LoadOptions
 from evalspec.loading.schema import dump, spec_schema
@@ -95,11 +96,7 @@ def start_gate(request: GateRequest, observer: Observer) -> Gate:
     Raises:
         SpecError: A file is not there or can't be used, or one that would be written is there already.
     """
-    for path in request.paths:
-        if not path.exists():
-            raise SpecError(
-                Problem(f"there is no file or folder {str(path)!r}", remedy="give the model, then its rows")
-            )
+    _refuse_absent(request)
     spec = _spec_path(request)
     outside = not all(path.resolve().is_relative_to(spec.parent.resolve()) for path in request.paths)
     root = root_of(spec.parent)
@@ -127,6 +124,25 @@ def start_gate(request: GateRequest, observer: Observer) -> Gate:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
     return Gate(spec, tuple(contents), tuple(lines), flags)
+
+
+def _refuse_absent(request: GateRequest) -> None:
+    """Stop where rows or a model are not on this machine.
+
+    Raises:
+        SpecError: They are not.
+    """
+    for rows in (request.test, request.train):
+        if rows is not None and place_of(rows) is not None:
+            remedy = "name a file with some of its rows, then write its place into the spec"
+            raise SpecError(
+                Problem(f"{rows!r} lies in object storage, and init reads rows on this machine", remedy=remedy)
+            )
+    for path in request.paths:
+        if not path.exists():
+            raise SpecError(
+                Problem(f"there is no file or folder {str(path)!r}", remedy="give the model, then its rows")
+            )
 
 
 def _spec_path(request: GateRequest) -> Path:

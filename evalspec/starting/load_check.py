@@ -49,8 +49,9 @@ def check_loading(spec: Spec, access: Access, observer: Observer) -> LoadReport:
     refused = list(lacking(planned, access))
     untrusted = {one.path for one in refused if one.option == TRUST}
     for one in refused:
-        steps = one.path.split(".") if one.path.startswith("models.") else []
+        steps = one.path.split(".") if one.path.startswith(("models.", "datasets.")) else []
         problems.add(steps, Problem(f"{one.why}, {one.lacks}", remedy=one.remedy))
+    lacking_secrets = {one.path for one in refused if one.path.startswith("datasets.")}
     names = [name for name in models_of(planned) if f"models.{name}" not in untrusted]
     lines = [f"{name}: a run starts its server, so it was not contacted here" for name in names if _starts(spec, name)]
     job = _job(planned, access)
@@ -58,7 +59,7 @@ def check_loading(spec: Spec, access: Access, observer: Observer) -> LoadReport:
         children = Children(access, default_limits(LONGEST_S), 1, Path(folder))
         for section, name in (
             *(("models", one) for one in names if not _starts(spec, one)),
-            *(("datasets", one) for one in _unfed(planned, job)),
+            *(("datasets", one) for one in _unfed(planned, job) if f"datasets.{one}" not in lacking_secrets),
         ):
             observer.step(f"{'loading' if section == 'models' else 'reading'} {name}")
             found, told = _asked(children, job, section, name)

@@ -27,6 +27,7 @@ from evalspec.language.parts.check import (
 from evalspec.language.parts.dataset import BATCH_ROWS, Dataset
 from evalspec.language.parts.model import LoadedModel, Model, OptionScore, OutputName, ShownRows
 from evalspec.language.parts.part import Access, Part
+from evalspec.language.parts.secret import Secret
 from evalspec.language.parts.training import Training
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "OptionScore",
     "OutputName",
     "Part",
+    "Secret",
     "Sentence",
     "ShownRows",
     "SpecNames",

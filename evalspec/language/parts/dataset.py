@@ -15,7 +15,9 @@ from evalspec.language.parts.part import Access, Part
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evalspec.evidence.record import ObjectStamp
     from evalspec.language.header import Header
+    from evalspec.language.places import ObjectPlace
 
     Between = Callable[[int, int], Iterator[pa.RecordBatch]]
     """First row, and the one after the last -> these rows, some at a time."""
@@ -66,6 +68,36 @@ class Dataset(Part):
         """
         raise NotImplementedError
 
+    @property
+    def place(self) -> ObjectPlace | None:
+        """Where in object storage it lies; None: on this machine."""
+        return None
+
+    def check_place(self, access: Access) -> None:
+        """Stop where it lies outside this machine, and nobody allowed that; nothing is looked up.
+
+        Raises:
+            InputError: It does.
+        """
+
+    def secrets_read(self) -> tuple[str, ...]:
+        """Variables of the environment that it needs as secrets."""
+        return ()
+
+    def list_objects(self, access: Access) -> None:
+        """List its objects and keep their stamps, where it lies in object storage and nobody has.
+
+        Raises:
+            InputError: They can't be listed, or there are none.
+        """
+
+    def stamps(self, access: Access) -> tuple[ObjectStamp, ...]:
+        """Objects that were listed of it; empty: none were, or it lies on this machine."""
+        return ()
+
+    def keep_stamps(self, access: Access, stamps: Sequence[ObjectStamp]) -> None:
+        """Have all that is read from now on be of these objects, with these contents."""
+
     def label_names(self, access: Access) -> tuple[str, ...]:
         """Names of the labels 0, 1, ... in the data, if labels are read as numbers; empty: none.
 
@@ -75,7 +107,7 @@ class Dataset(Part):
         return ()
 
     def files(self, access: Access) -> tuple[Path, ...]:
-        """The files that hold it; empty: it comes with a package."""
+        """The files that hold it; empty: it comes with a package, or lies in object storage."""
         raise NotImplementedError
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from evalspec.errors import InputError, ProblemCode
+from evalspec.evidence.record import ObjectStamp
 from evalspec.language.bounded import no_file
+
+CLOUD_SECRETS = frozenset({
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN", "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_SAS_KEY", "AZURE_STORAGE_TOKEN",
+    "AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET",
+})  # fmt: skip
+"""Variables in which providers of object storage keep secrets."""
 
 
 class Part(BaseModel):
@@ -28,8 +36,11 @@ class Access:
         hub: A model or dataset hub may be contacted.
         hosts: Other machines that may be contacted.
         env: Environment variables that may be read as secrets.
+        cloud_credentials: Credentials of a provider's own chain may be used: variables, files, the machine's role.
         memory: Folder of the objects that the calling program passed in memory; None: it passed none.
         searched: Folders in which that program finds modules.
+        stamps: Objects of each place in object storage as they were first listed, put down by whoever lists them: all
+            that is read later is of these, or is refused.
     """
 
     folder: Path
@@ -38,8 +49,15 @@ class Access:
     hub: bool = False
     hosts: frozenset[str] = frozenset()
     env: frozenset[str] = frozenset()
+    cloud_credentials: bool = False
     memory: Path | None = None
     searched: tuple[str, ...] = ()
+    stamps: dict[str, tuple[ObjectStamp, ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Variables whose values are kept out of all that is written."""
+        return self.env | CLOUD_SECRETS if self.cloud_credentials else self.env
 
     def handed_over(self, name: str) -> Path:
         """The file of an object that the calling program passed in memory.
@@ -78,6 +96,9 @@ class Access:
             raise InputError(message, remedy="pass --allow-outside if this is intended")
         if other is not None:
             raise InputError(f"{relative!r} is not a file: it is {other}", remedy="name a regular file or a folder")
+        if not there and "://" in relative:
+            message = f"{_shortened(relative)} is a URL, and a file on this machine is needed here"
+            raise InputError(message, remedy="copy it here, and name the copy")
         if not there:
             message = f"there is no file or folder {relative!r} in {self.folder}"
             raise InputError(message, code=ProblemCode.NO_FILE)

@@ -142,7 +142,8 @@ class Leaves:
     def look(self, dataset: str, scans: Mapping[str, Scan]) -> dict[str, Summary]:
         """Key: the summary of the dataset, of those scans whose summaries can be merged.
 
-        None are looked at where the dataset is a single leaf, or its rows can't be read from the middle.
+        None are looked at where the dataset is a single leaf, its rows can't be read from the middle, or it lies in object
+        storage and the engine is a cluster.
 
         Args:
             dataset: Its name.
@@ -153,6 +154,9 @@ class Leaves:
             WorkerError: A leaf was lost, and once more.
             EngineError: The engine is gone.
         """
+        part = self._parts.datasets[dataset]
+        if part.place is not None and self._work.choice.address:
+            return {}
         rows = self._tables.countable(dataset)
         size = self._tables.leaf_rows(dataset)
         if rows is None or rows <= size:
@@ -161,13 +165,14 @@ class Leaves:
         kinds = {key: type(one) for key, one in made.items() if isinstance(one, Summary)}
         if not kinds:
             return {}
-        part = self._parts.datasets[dataset]
         stamps = stamps_of(part, self._parts.access)
         mergeable = {key: scans[key] for key in kinds}
         trees = [(kind, Tree()) for kind in kinds.values()]
         count = _Count(dataset, rows, size)
         state = _Pass(deque(range(count.leaves)), trees)
-        journal = self._journal(part.model_dump_json(), mergeable, stamps, count)
+        # Of object storage what was listed says which contents are read.
+        objects = [one.model_dump_json() for one in part.stamps(self._parts.access)]
+        journal = self._journal(f"{part.model_dump_json()}{objects}", mergeable, stamps, count)
         try:
             self._engine.aim(dataset, mergeable, stamps)
             self._go(state, count, journal)

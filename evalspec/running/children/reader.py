@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.record import DatasetRecord, ModelRecord
@@ -22,6 +23,8 @@ def start(parts: SpecParts) -> Handler:
 
     def handle(question: Message, progress: Progress) -> Message:
         name = str(question["name"])
+        if question["do"] == "objects":
+            return {"objects": _objects_now(name, parts)}
         if question["do"] == "dataset":
             progress(0.0, 1.0, f"reading {name}")
             told = _by_leaves(name, parts, question, progress)
@@ -33,6 +36,17 @@ def start(parts: SpecParts) -> Handler:
         return {"record": model_record(name, parts.models[name], parts.access).model_dump(mode="json")}
 
     return handle
+
+
+def _objects_now(name: str, parts: SpecParts) -> list[dict[str, Any]]:
+    """Objects of a dataset as they are listed now, whatever was listed before.
+
+    Raises:
+        InputError: They can't be listed.
+    """
+    dataset, access = parts.datasets[name], replace(parts.access, stamps={})
+    dataset.list_objects(access)
+    return [one.model_dump(mode="json") for one in dataset.stamps(access)]
 
 
 def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None) -> DatasetRecord:
@@ -59,7 +73,7 @@ def dataset_record(name: str, parts: SpecParts, writer: RowsWriter | None = None
         digest.update(pa.Table.from_batches([kept]))
         writer.update(kept)
     may_repeat = parts.rows is None and repeats.end()
-    made = _record(name, dataset, digest.end(), (digest.rows, opened.rows), fields)
+    made = _record(name, parts, digest.end(), (digest.rows, opened.rows), fields)
     return made.model_copy(update={"may_repeat": may_repeat})
 
 
@@ -94,13 +108,14 @@ def _by_leaves(name: str, parts: SpecParts, question: Message, progress: Progres
         return None
     fields = {field.name: str(field.type) for field in summary.digest.schema}
     digest = summary.digest
-    return _record(name, parts.datasets[name], digest.end(), (digest.rows, digest.rows), fields)
+    return _record(name, parts, digest.end(), (digest.rows, digest.rows), fields)
 
 
 def _record(
-    name: str, dataset: Dataset, digest: str, rows: tuple[int, int], fields: Mapping[str, str]
+    name: str, parts: SpecParts, digest: str, rows: tuple[int, int], fields: Mapping[str, str]
 ) -> DatasetRecord:
     """Record of so many rows, of those that were read before ``where``."""
+    dataset = parts.datasets[name]
     return DatasetRecord(
         name=name,
         kind=dataset.kind,
@@ -116,6 +131,7 @@ def _record(
         rows_read=rows[1],
         origin=dict(dataset.origin),
         hub=benchmark_of(dataset),
+        objects=dataset.stamps(parts.access),
     )
 
 

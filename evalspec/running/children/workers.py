@@ -126,7 +126,7 @@ def started(job: CheckJob, model: str, log: str, read: dict[str, dict[str, str]]
         limits=job.limits,
         log=job.evidence.parent / "logs" / f"{log}.log",
         environment=job.environment,
-        secrets=job.parts.access.env,
+        secrets=job.parts.access.secrets,
         on_read=lambda files: note_read(read, model, files),
     )
 

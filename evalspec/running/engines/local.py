@@ -101,5 +101,5 @@ class LocalEngine(LeafEngine):
             limits=Limits(time_s=self._work.limits.time_s),
             log=self._work.log(place + 1),
             environment=self._work.environment,
-            secrets=self._parts.access.env,
+            secrets=self._parts.access.secrets,
         )

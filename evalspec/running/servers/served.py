@@ -91,8 +91,8 @@ class Servers:
 
 def _port_here(model: Model) -> int | None:
     """Port of a server on this machine; None where it is on another one."""
+    from evalspec.language.places import is_loopback
     from evalspec.runtimes.http import Http
-    from evalspec.runtimes.http_client.wire import is_loopback
 
     if isinstance(model, Http) and is_loopback(model.address.host):
         return model.address.port

@@ -51,7 +51,7 @@ class ServerProcess:
         self.log = log
         self._access = access
         command = [sys.executable if model.start[0] in PYTHON else model.start[0], *model.start[1:]]
-        self._hidden = Redaction.of(access.env)
+        self._hidden = Redaction.of(access.secrets)
         self._log = Log(log, self._hidden)
         try:
             log.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pydantic_core import from_json
 
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
+from evalspec.language.places import is_loopback
 from evalspec.language.timings import ANSWERED, NOT_UNDERSTOOD, REFUSED, SERVER_ERROR
 
 PORTS = {"http": 80, "https": 443}
@@ -93,16 +93,6 @@ def check_host(address: Address, access: Access) -> None:
         raise InputError(
             f"{address.host!r} is a different machine", remedy=f"pass --allow-host {address.host} if this is intended"
         )
-
-
-def is_loopback(host: str) -> bool:
-    """The name or address is this machine's own, whatever a name server says."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def request_bytes(address: Address, path: str, headers: Mapping[str, str], body: bytes | None = None) -> bytes:

@@ -12,8 +12,9 @@ from pathlib import Path
 from evalspec.errors import InputError
 from evalspec.language.bounded import check_zip
 from evalspec.language.parts import Access
+from evalspec.language.places import GLOB
+from evalspec.sources.reading.objects import DataFile, ObjectFile, head_of, size_of
 
-GLOB = frozenset("*?[")
 MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"PAR1", "a parquet file", "parquet"),
     (b"ARROW1", "an Arrow file", "arrow"),
@@ -35,8 +36,10 @@ MOST_OTHERS, MOST_OTHERS_EACH = 200_000, 10
 COMPRESSED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".br"})
 
 
-def shown(access: Access, path: Path) -> str:
-    """The path as it is printed: relative to the spec's folder where it lies in it."""
+def shown(access: Access, path: DataFile) -> str:
+    """The path as it is printed: relative to the spec's folder where it lies in it; of an object its URL."""
+    if isinstance(path, ObjectFile):
+        return repr(path.url)
     folder = access.folder.resolve()
     return repr(path.relative_to(folder).as_posix() if path.is_relative_to(folder) else str(path))
 
@@ -60,25 +63,47 @@ def many_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ..
         Paths in the order of their names, so that row order doesn't depend on the file system.
 
     Raises:
-        InputError: There is none, or one of them is empty or lies outside the spec's folder.
+        InputError: There is none, or one of them is empty, lies outside the spec's folder, or is there twice.
+    """
+    return tuple(inside_files(access, relative, kind, suffixes))
+
+
+def inside_files(access: Access, relative: str, kind: str, suffixes: tuple[str, ...]) -> dict[Path, str]:
+    """As `many_files`, and of each its path from the folder, or from the part of a glob that is none.
+
+    Raises:
+        InputError: As `many_files`.
     """
     if GLOB & set(relative) and not (access.folder / relative).exists():
-        paths = _matches(access, relative)
+        root, paths = _matches(access, relative)
     else:
-        path = access.path(relative)
-        if not path.is_dir():
-            return (_not_empty(access, path),)
-        fitting = below(path, relative, lambda file: file.suffix.lower() in suffixes)
-        paths = [file for file in fitting if not _hidden(file, path)]
+        root = access.path(relative)
+        if not root.is_dir():
+            return {_not_empty(access, root): root.name}
+        fitting = below(root, relative, lambda file: file.suffix.lower() in suffixes)
+        paths = [file for file in fitting if not _hidden(file, root)]
     files = sorted({file for file in paths if file.is_file()}, key=lambda file: file.as_posix())
     if not files:
         raise InputError(
             f"there is no {kind} file in {relative!r}", remedy=f"file names must end in {' or '.join(suffixes)}"
         )
-    return tuple(_not_empty(access, access.path(str(file))) for file in files)
+    found: dict[Path, str] = {}
+    seen: dict[tuple[int, int], Path] = {}
+    for file in files:
+        path = _not_empty(access, access.path(str(file)))
+        status = path.stat()
+        other = seen.setdefault((status.st_dev, status.st_ino), file)
+        if other is not file:
+            raise InputError(
+                f"{shown(access, other)} and {shown(access, file)} are one file, so its rows would count twice",
+                remedy="remove the link, or name the files by a pattern that matches one of the two",
+            )
+        found[path] = file.relative_to(root).as_posix()
+    return found
 
 
-def _matches(access: Access, relative: str) -> list[Path]:
+def _matches(access: Access, relative: str) -> tuple[Path, list[Path]]:
+    """The folder before the first part that is a pattern, and the files that match."""
     parts = Path(relative).parts
     first = next(index for index, part in enumerate(parts) if GLOB & set(part))
     rest = parts[first:]
@@ -94,7 +119,7 @@ def _matches(access: Access, relative: str) -> list[Path]:
         files = (file for folder in folders for file in below(folder, relative, lambda file: file.match(tail or "/")))
     else:
         files = root.glob(str(Path(*rest)))
-    return [file for file in bounded(files, relative) if not _hidden(file, root)]
+    return root, [file for file in bounded(files, relative) if not _hidden(file, root)]
 
 
 def below(folder: Path, relative: str, fits: Callable[[Path], bool]) -> Iterator[Path]:
@@ -145,12 +170,12 @@ def _hidden(file: Path, root: Path) -> bool:
 
 
 def _not_empty(access: Access, path: Path) -> Path:
-    if path.stat().st_size == 0:
+    if size_of(path) == 0:
         raise InputError(f"{shown(access, path)} is empty (0 bytes)")
     return path
 
 
-def check_format(access: Access, path: Path, kind: str, *, text: bool = False) -> None:
+def check_format(access: Access, path: DataFile, kind: str, *, text: bool = False) -> None:
     """Refuse a file that begins as one of another format.
 
     Args:
@@ -162,8 +187,11 @@ def check_format(access: Access, path: Path, kind: str, *, text: bool = False) -
     Raises:
         InputError: It is something else; names the kind that reads it.
     """
-    with reading(access, path, kind), path.open("rb") as stream:
-        head = stream.read(4096)
+    if isinstance(path, ObjectFile) and kind == "parquet" and path.read(max(0, path.size - 4), path.size) == b"PAR1":
+        # Its end is read anyway, its beginning would be another request.
+        return
+    with reading(access, path, kind):
+        head = head_of(path, 4096)
     if path.suffix.lower() in COMPRESSED:
         return
     for magic, what, other in MAGIC:
@@ -177,10 +205,12 @@ def check_format(access: Access, path: Path, kind: str, *, text: bool = False) -
         raise InputError(f"{shown(access, path)} is not a {kind} file: it is not text in UTF-8")
 
 
-def _archive(path: Path) -> tuple[str, str | None]:
+def _archive(path: DataFile) -> tuple[str, str | None]:
     """Kind of a zip archive, by what lies in it, and advice on what to do with it."""
     import zipfile
 
+    if isinstance(path, ObjectFile):
+        return "a zip archive", None
     try:
         check_zip(path, repr(path.name))
         with zipfile.ZipFile(path) as archive:
@@ -199,7 +229,7 @@ def _archive(path: Path) -> tuple[str, str | None]:
 
 
 @contextmanager
-def reading(access: Access, path: Path, kind: str) -> Iterator[None]:
+def reading(access: Access, path: DataFile, kind: str) -> Iterator[None]:
     """Turn what a reader raises over a file into one sentence.
 
     Raises:

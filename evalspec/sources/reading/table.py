@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from evalspec.errors import InputError, did_you_mean
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Dataset
+from evalspec.sources.reading.objects import DataFile, size_of
 
 # Below this a header is read with the whole file, so that rows and types are exact; it takes some 30 ms.
 SMALL_BYTES = 8 * 2**20
@@ -213,7 +213,7 @@ def type_texts(schema: pa.Schema) -> Mapping[str, str]:
     return {field.name: type_text(field.type) for field in schema}
 
 
-def small_header(dataset: Dataset, access: Access, path: Path) -> Header | None:
+def small_header(dataset: Dataset, access: Access, path: DataFile) -> Header | None:
     """The header of a file of text, read with all of it; None: it is too large for that.
 
     Args:
@@ -224,7 +224,7 @@ def small_header(dataset: Dataset, access: Access, path: Path) -> Header | None:
     Raises:
         InputError: As `Dataset.read`.
     """
-    return None if path.stat().st_size > SMALL_BYTES else header_of_all(dataset, access)
+    return None if size_of(path) > SMALL_BYTES else header_of_all(dataset, access)
 
 
 def header_of_all(dataset: Dataset, access: Access) -> Header:
