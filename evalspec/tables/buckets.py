@@ -104,10 +104,28 @@ class _Segments:
             yield _Segment(lanes, one.bounds)
         yield from self._kept
 
+    @property
+    def on_disk(self) -> bool:
+        """Some of them are."""
+        return bool(self._written)
+
+    def whole(self) -> Words:
+        """All rows, shape (w, n)."""
+        return np.concatenate([np.zeros((self._width, 0), np.uint64), *(one.lanes for one in self.all())], axis=1)
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Rows of each bucket, shape (BUCKETS,)."""
+        total = np.zeros(BUCKETS, np.int64)
+        for bounds in self._bounds():
+            total += np.diff(bounds)
+        return total
+
+    def _bounds(self) -> list[NDArray[np.uint32]]:
+        return [one.bounds for one in self._written] + [one.bounds for one in self._kept]
+
     def bucket(self, number: int) -> Words:
         """All rows of a bucket, shape (w, n)."""
-        bounds = [one.bounds for one in self._written] + [one.bounds for one in self._kept]
-        sizes = [int(one[number + 1]) - int(one[number]) for one in bounds]
+        sizes = [int(one[number + 1]) - int(one[number]) for one in self._bounds()]
         lanes = np.empty((self._width, sum(sizes)), np.uint64)
         start = 0
         for written, size in zip(self._written, sizes, strict=False):
@@ -237,21 +255,18 @@ class Buckets:
                 mine.add(segment)
 
     def each(self) -> Iterator[tuple[Words, Counts | None]]:
-        """Rows of one bucket after the other, in rising order of the buckets.
+        """Rows of one bucket after the other, in rising order of the buckets; all at once where they are in memory.
 
         Returns:
             Rows, shape (w, n), in no order; and how often each went by, shape (n,), or None: once. The same row may
             come several times.
         """
         self._close()
-        for number in range(BUCKETS):
-            single = self._single.bucket(number)
-            if not self._counted.rows:
-                yield single, None
-                continue
-            several = self._counted.bucket(number)
-            rows = np.concatenate([single, several[:-1]], axis=1)
-            yield rows, np.concatenate([np.ones(single.shape[1], np.int64), several[-1].view(np.int64)])
+        if not self._single.on_disk and not self._counted.on_disk:
+            yield _with_counts(self._single.whole(), self._counted.whole())
+            return
+        for number in np.flatnonzero(self._single.sizes() + self._counted.sizes()).tolist():
+            yield _with_counts(self._single.bucket(number), self._counted.bucket(number))
 
     def fields(self) -> dict[str, Value]:
         """All that is kept, for `evalspec.language.states`."""
@@ -334,6 +349,14 @@ def maybe_repeated(words: Words) -> NDArray[np.int64]:
     if not again.any():
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.isin(words, ordered[1:][again], kind="sort"))
+
+
+def _with_counts(single: Words, several: Words) -> tuple[Words, Counts | None]:
+    """Rows, and how often each went by: ``several`` have that as their last word."""
+    if not several.shape[1]:
+        return single, None
+    rows = np.concatenate([single, several[:-1]], axis=1)
+    return rows, np.concatenate([np.ones(single.shape[1], np.int64), several[-1].view(np.int64)])
 
 
 def _ordered(lanes: Words) -> _Segment:

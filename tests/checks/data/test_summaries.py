@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -25,6 +26,9 @@ from hypothesis import strategies as st
 import evalspec.checks.data
 from evalspec.checks.data.coverage import tally as tallies
 from evalspec.checks.data.coverage.tally import CountedColumns, Tally
+from evalspec.checks.data.integrity import rules as integrity_rules
+from evalspec.checks.data.integrity.spec import ColumnRule
+from evalspec.checks.data.integrity.summary import IntegritySummary, Looked
 from evalspec.checks.data.shift import summaries
 from evalspec.checks.data.shift.summaries import OneColumn, RowSample, summary_scans
 from evalspec.errors import InputError
@@ -34,6 +38,7 @@ from evalspec.running.children.leaf import as_bytes, as_state
 from evalspec.stats.drift import columns as column_stats
 from evalspec.stats.drift import ranks as rank_stats
 from evalspec.stats.drift.columns import Numbers
+from evalspec.tables import buckets
 
 COLUMNS = ("x", "site", "day", "note", "flag", "list", "tensor")
 
@@ -90,7 +95,34 @@ def tally() -> Tally:
     return Tally(wheres, CountedColumns(("note", "flag", "day"), "site", ("note", "flag"), keep=True), COLUMNS)
 
 
+def shown_integrity(one: IntegritySummary) -> Any:
+    columns = [
+        (name, vars(state.facts), sorted((broken.order, vars(broken)) for broken in state.broken.values()))
+        for name, state in one.columns.items()
+    ]
+    repeated = {name: kept.found() for name, kept in {**one.unique, **one.names, "": one.repeats}.items() if kept}
+    told = {name: (count, digests.tolist()) for name, (count, digests) in repeated.items()}
+    mixed = None if one.mixed is None else (one.mixed.splits, one.mixed.unnamed, *map(str, one.mixed.found()))
+    return one.rows, columns, [(name, vars(why)) for name, why in one.absent], one.aside, told, mixed
+
+
+def integrity() -> IntegritySummary:
+    rules = {
+        "x": ColumnRule(type="integer", min=-1.0, max=0.7, nullable=False), "gone": ColumnRule(type="text"),
+        "note": ColumnRule(pattern="note .*[0-4]", unique=True), "site": ColumnRule(values=("a", "b"), unique=True),
+    }  # fmt: skip
+    by = ("site", "flag")
+    return IntegritySummary(Looked("test", Path("nowhere"), rules, only=True, duplicates_by=by, split="site"))
+
+
+def splits() -> IntegritySummary:
+    """Rows by a column that may name them."""
+    return IntegritySummary(Looked("test", Path("nowhere"), split="site", key="flag"))
+
+
 KINDS = {
+    "integrity": Kind(integrity, COLUMNS, shown_integrity),
+    "integrity of splits": Kind(splits, ("number", "day", "flag", "site"), shown_integrity),
     **{f"column {name}": Kind(OneColumn, (name,), shown_column) for name in ("x", "day", "note", "list", "tensor")},
     "sample": Kind(lambda: RowSample(5, 20), COLUMNS, shown_sample),
     "tally": Kind(tally, COLUMNS, shown_tally),
@@ -105,6 +137,7 @@ def made(rows: int, seed: int) -> pa.Table:
     return pa.table(
         {
             "x": pa.array(x, mask=rng.random(rows) < 0.2),
+            "number": rng.permutation(rows + rows // 100)[:rows] % max(rows - int(rng.integers(2)), 1),
             "site": pa.array(rng.choice(["a", "b", "c"], rows), pa.string(), mask=rng.random(rows) < 0.2),
             "day": pa.array(days, pa.date32(), mask=rng.random(rows) < 0.2),
             "note": pa.array([f"note {'é' * int(i % 5)}{i}" for i in rng.integers(0, 70, rows)], pa.string()),
@@ -126,6 +159,9 @@ def bounds(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr(column_stats, "MOST_CATEGORIES", 30)
             patch.setattr(tallies, "MOST_KNOWN", 40)
             patch.setattr(summaries, "SAMPLE_BYTES", 2000)
+            patch.setattr(integrity_rules, "MOST_KEPT", 5)
+            patch.setattr(buckets, "LEAST_HELD", 1)
+            patch.setattr(buckets, "HELD_ROWS", 40)
             patch.setattr(rank_stats, "BUFFER", 16)
             init = rank_stats.RankSketch.__init__
             patch.setattr(rank_stats.RankSketch, "__init__", lambda self, most=12: init(self, most))

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from evalspec.checks.data.integrity.rules import shown
 from evalspec.errors import InputError
 from evalspec.language.states import State, Value, under
-from evalspec.sources.reading.rows import hash_values, row_digests
+from evalspec.sources.reading.rows import hash_values
 from evalspec.tables.buckets import Buckets, coded, counted, maybe_repeated
+from evalspec.tables.row_hashes import RowHashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,19 +46,19 @@ class Repeats:
     def __init__(self, names: Sequence[str], kept: Buckets, *, value: bool = False) -> None:
         self._names, self._kept, self._value = tuple(names), kept, value
 
-    def digest(self, batch: pa.RecordBatch) -> tuple[Digests, Mask | None]:
+    def digest(self, hashes: RowHashes) -> tuple[Digests, Mask | None]:
         """Digests of a batch's rows, shape (2, n), and which rows count; None: all."""
         if not self._value:
-            return row_digests(pa.Table.from_batches([batch]), self._names).T, None
+            return hashes.rows(self._names), None
         (name,) = self._names
-        column = batch.column(name)
+        column = hashes.batch.column(name)
         missing = np.asarray(column.is_null(nan_is_null=pa.types.is_floating(column.type)))
-        return hash_values(column, name), ~missing if missing.any() else None
+        return hashes.values(name), ~missing if missing.any() else None
 
-    def update(self, batch: pa.RecordBatch) -> None:
+    def update(self, hashes: RowHashes) -> None:
         """More rows."""
-        digests, counted_ones = self.digest(batch)
-        self._kept.add(digests if counted_ones is None else digests[:, counted_ones])
+        digests, counts = self.digest(hashes)
+        self._kept.add(digests if counts is None else digests[:, counts])
 
     def merge(self, later: Repeats) -> None:
         """Take over what another one has seen."""
@@ -107,16 +108,16 @@ class Mixed:
         self._splits: dict[str, None] = {}
         self.unnamed = 0
 
-    def digest(self, batch: pa.RecordBatch) -> tuple[Digests, Mask | None]:
+    def digest(self, hashes: RowHashes) -> tuple[Digests, Mask | None]:
         """Of what stands in a row beside its split, shape (2, n)."""
-        return row_digests(pa.Table.from_batches([batch]), self._names).T, None
+        return hashes.rows(self._names), None
 
-    def update(self, batch: pa.RecordBatch) -> None:
+    def update(self, hashes: RowHashes) -> None:
         """More rows."""
-        splits = batch.column(self._split).cast(pa.string())
+        splits = hashes.batch.column(self._split).cast(pa.string())
         self._splits |= dict.fromkeys(splits.drop_null().unique().to_pylist())
         self.unnamed += splits.null_count
-        lanes = np.concatenate([self.digest(batch)[0], hash_values(splits)[:1]])
+        lanes = np.concatenate([self.digest(hashes)[0], hash_values(splits)[:1]])
         self._kept.add(lanes if not splits.null_count else lanes[:, np.asarray(splits.is_valid())])
 
     def merge(self, later: Mixed) -> None:
@@ -232,7 +233,7 @@ def rows_of(batches: Iterator[pa.RecordBatch], repeats: Repeats | Mixed, wanted:
     groups: dict[tuple[int, int], list[RepeatedRow]] = {(a, b): [] for a, b in wanted.T.tolist()}
     offset = 0
     for batch in batches:
-        digests, counts = repeats.digest(batch)
+        digests, counts = repeats.digest(RowHashes(batch))
         # numpy 2.0 overflows on wide integers where it chooses for itself.
         among = np.isin(digests[0], wanted[0], kind="sort")
         hits = among if counts is None else among & counts

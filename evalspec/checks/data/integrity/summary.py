@@ -14,6 +14,7 @@ from evalspec.checks.data.integrity.rules import Broken, ColumnState, Facts
 from evalspec.errors import InputError
 from evalspec.language.states import State, Value, packed, under
 from evalspec.tables.buckets import Buckets, held_rows
+from evalspec.tables.row_hashes import RowHashes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,19 +113,20 @@ class IntegritySummary:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             self.columns[name].update(column, first_row)
         self.rows += batch.num_rows
+        hashes = RowHashes(batch, {*self.unique, *self.names})
         if self.repeats is not None:
             try:
-                self.repeats.update(batch)
+                self.repeats.update(hashes)
             except InputError as error:
                 self.repeats, self.no_duplicates = None, str(error)
         for repeats in self.unique.values():
-            repeats.update(batch)
+            repeats.update(hashes)
         for name in [name for name in self.names if not all_differ(batch.column(name))]:
             del self.names[name]
         for repeats in self.names.values():
-            repeats.update(batch)
+            repeats.update(hashes)
         if self.mixed is not None:
-            self.mixed.update(batch)
+            self.mixed.update(hashes)
 
     def merge(self, later: IntegritySummary) -> None:
         """Take over what another one has seen, of the rows that come after."""
