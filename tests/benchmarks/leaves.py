@@ -1,6 +1,6 @@
 """A check of a table of many leaves, looked at by one process and by several children: time, memory, equal records.
 
-    python tests/benchmarks/leaves.py [--what shift] [--rows 20000000] [--children 2] [--rounds 1] [--folder DIR] [--keep]
+    python tests/benchmarks/leaves.py [--what integrity] [--rows 20000000] [--children 2] [--rounds 1] [--keep]
 
 Tables of `large_tables.py`, the reference with a tenth of the rows. Each figure is of a process of its own, through the
 inputs that a run hands to a check; both sides must give the same record. Processor time is that of all processes, then

@@ -29,12 +29,17 @@ from evalspec.checks.data.coverage.tally import CountedColumns, Tally
 from evalspec.checks.data.integrity import rules as integrity_rules
 from evalspec.checks.data.integrity.spec import ColumnRule
 from evalspec.checks.data.integrity.summary import IntegritySummary, Looked
+from evalspec.checks.data.leakage import train_side
+from evalspec.checks.data.leakage.columns import scale_of
+from evalspec.checks.data.leakage.spec import Leakage
+from evalspec.checks.data.leakage.train_side import Keys, RowIndex, Trained, TrainingSet
 from evalspec.checks.data.shift import summaries
 from evalspec.checks.data.shift.summaries import OneColumn, RowSample, summary_scans
 from evalspec.errors import InputError
 from evalspec.language.scans import Scan, Summary, Tree, leaf_rows, one_pass
 from evalspec.language.where import parse_where
 from evalspec.running.children.leaf import as_bytes, as_state
+from evalspec.sources.reading.rows import row_digests
 from evalspec.stats.drift import columns as column_stats
 from evalspec.stats.drift import ranks as rank_stats
 from evalspec.stats.drift.columns import Numbers
@@ -120,15 +125,6 @@ def splits() -> IntegritySummary:
     return IntegritySummary(Looked("test", Path("nowhere"), split="site", key="flag"))
 
 
-KINDS = {
-    "integrity": Kind(integrity, COLUMNS, shown_integrity),
-    "integrity of splits": Kind(splits, ("number", "day", "flag", "site"), shown_integrity),
-    **{f"column {name}": Kind(OneColumn, (name,), shown_column) for name in ("x", "day", "note", "list", "tensor")},
-    "sample": Kind(lambda: RowSample(5, 20), COLUMNS, shown_sample),
-    "tally": Kind(tally, COLUMNS, shown_tally),
-}
-
-
 def made(rows: int, seed: int) -> pa.Table:
     rng = np.random.default_rng(seed)
     x = np.where(rng.random(rows) < 0.1, rng.choice([np.inf, np.nan], rows), rng.normal(0, 1, rows))
@@ -146,6 +142,45 @@ def made(rows: int, seed: int) -> pa.Table:
             "tensor": pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float64(), [3, 3]), pictures),
         }
     )
+
+
+def shown_trained(one: Trained) -> Any:
+    firsts = [one.groups, one.entities]
+    firsts += [] if one.gaps is None else [one.gaps.below]
+    firsts += [] if one.labels is None else [one.labels.first, one.labels.other]
+    kept = [{name: part.tolist() for name, part in vars(first).items()} for first in firsts]
+    gaps = None if one.gaps is None else (one.gaps.counts.tolist(), one.gaps.equal.tolist())
+    labels = None if one.labels is None else one.labels.first_label.tolist()
+    return one.too_far, {n: vars(a) for n, a in one.absent.items()}, one.last, kept, gaps, labels, one.alike.tolist()
+
+
+def looked_up() -> RowIndex:
+    """Rows of a test set, to be looked up; many of them are rows of training too."""
+    test = made(50, 3)
+    check = Leakage.model_validate(
+        {"train": ["train"], "test": "test", "group": "note", "time": "day", "index": "number"}
+    )
+    heads = {"train": test, "test": test}
+    scales = scale_of(heads, "day", "time"), scale_of(heads, "number", "position")
+    features = ("site", "flag")
+    return RowIndex(
+        check, train_side.TestRows.of(check, test, heads, scales), features, Keys(row_digests(test, features))
+    )
+
+
+INDEX = looked_up()
+KINDS = {
+    "trained": Kind(
+        lambda: Trained(INDEX, TrainingSet("train", 0, "site", 1)),
+        ("note", "day", "number", "site", "flag"),
+        shown_trained,
+    ),
+    "integrity": Kind(integrity, COLUMNS, shown_integrity),
+    "integrity of splits": Kind(splits, ("number", "day", "flag", "site"), shown_integrity),
+    **{f"column {name}": Kind(OneColumn, (name,), shown_column) for name in ("x", "day", "note", "list", "tensor")},
+    "sample": Kind(lambda: RowSample(5, 20), COLUMNS, shown_sample),
+    "tally": Kind(tally, COLUMNS, shown_tally),
+}
 
 
 TABLES = st.builds(made, st.integers(1, 160), st.integers(0, 10**6))

@@ -47,7 +47,7 @@ evalspec: 1
 name: leaves
 datasets:
   test: {kind: parquet, path: test, label: y}
-  traffic: {kind: parquet, path: traffic.parquet}
+  traffic: {kind: parquet, path: traffic.parquet, label: y}
 data:
   - {check: shift, reference: test, current: traffic, require: [drifted_columns <= 10 %]}
   - check: integrity
@@ -61,6 +61,14 @@ data:
     by: [site, day]
     conditions: [{name: dark, where: x < 0}]
     population: traffic
+    report_only: true
+  - check: leakage
+    train: [traffic]
+    test: test
+    group: note
+    time: day
+    index: x
+    columns: [site, day]
     report_only: true
 """
 
