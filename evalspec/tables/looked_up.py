@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 MOST_SENT = 4_000_000
 """Rows of the other dataset that each process is handed a copy of; more stay in one process."""
+MOST_SENT_BYTES = 16 * 2**20
+"""Likewise, of its texts; what they are looked up by takes several times as many."""
 
 
-class _Alone:
+class Alone:
     """A summary that stays in its process; a `Watcher`."""
 
     def __init__(self, make: Callable[[], Watcher]) -> None:
@@ -42,4 +44,4 @@ def looked_up(inputs: Inputs, scan: Scan, rows: int) -> Any:
     """
     if rows <= MOST_SENT:
         return inputs.scan([scan])[0]
-    return inputs.scan([replace(scan, make=partial(_Alone, scan.make))])[0].summary
+    return inputs.scan([replace(scan, make=partial(Alone, scan.make))])[0].summary
