@@ -37,8 +37,8 @@ class ScannedDataset:
 
 def scanned(plan: Plan) -> Sequence[ScannedDataset]:
     """Datasets of checks that scan, in the order of the plan."""
-    checks = [one for one in plan.checks if type(one.check).scans is not Check.scans]
-    names = dict.fromkeys(name for one in checks for name in one.datasets)
+    scans = [one.datasets if type(one.check).scans is not Check.scans else one.check.passing for one in plan.checks]
+    names = dict.fromkeys(name for one in scans for name in one)
     return [_scanned(name, plan.spec.datasets[name], plan.spec.headers.get(name)) for name in names]
 
 

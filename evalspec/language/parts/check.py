@@ -312,6 +312,11 @@ class Check(Part):
         """
         return ()
 
+    @property
+    def passing(self) -> tuple[str, ...]:
+        """Datasets whose rows pass once before those of another one, beside what `scans` names."""
+        return ()
+
     @classmethod
     def room(cls, name: str) -> ModuleType:
         """Import a module of the check's own package, when it is needed.

@@ -70,6 +70,15 @@ data:
     index: x
     columns: [site, day]
     report_only: true
+  - check: contamination
+    train: [traffic]
+    test: test
+    column: note
+    ngram: {n: 4}
+    key: [listed]
+    show_examples: true
+    report_only: true
+  - {check: contamination, id: table, train: [test], test: traffic, column: [x, site, day], report_only: true}
 """
 
 

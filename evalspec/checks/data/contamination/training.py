@@ -161,7 +161,7 @@ def look(inputs: Inputs, train: Sequence[str], test: str, detectors: Sequence[De
         if others:
             scans.append(Scan(name, f"others of {test}", _columns(others), partial(_Others, others, name)))
         seen: Any = inputs.scan(scans)[0]
-        training = seen.summary if isinstance(seen, Alone) else seen
+        training: Any = seen.summary if isinstance(seen, Alone) else seen
         for detector, found in zip(by_leaf, training.found, strict=True):
             detector.take(found)
     inputs.progress(len(train), len(train), f"comparing {test}")
