@@ -314,7 +314,7 @@ class Check(Part):
 
     @property
     def passing(self) -> tuple[str, ...]:
-        """Datasets whose rows pass once before those of another one, beside what `scans` names."""
+        """Datasets whose rows go by once while it runs, beside those of `scans`; `plan` names them."""
         return ()
 
     @classmethod
