@@ -29,12 +29,12 @@ from evalspec.checks.data.contamination.keys import KeyDetector
 from evalspec.checks.data.contamination.spec import Contamination
 from evalspec.checks.data.contamination.table_rows import TableDetector
 from evalspec.checks.data.contamination.texts import TextDetector
-from evalspec.checks.data.contamination.training import Training
+from evalspec.checks.data.contamination.training import TrainingRows
 from evalspec.checks.data.coverage import tally as tallies
 from evalspec.checks.data.coverage.tally import CountedColumns, Tally
 from evalspec.checks.data.integrity import rules as integrity_rules
 from evalspec.checks.data.integrity.spec import ColumnRule
-from evalspec.checks.data.integrity.summary import IntegritySummary, Looked
+from evalspec.checks.data.integrity.summary import IntegritySummary, RowRules
 from evalspec.checks.data.leakage import train_side
 from evalspec.checks.data.leakage.columns import scale_of
 from evalspec.checks.data.leakage.spec import Leakage
@@ -125,12 +125,12 @@ def integrity() -> IntegritySummary:
         "note": ColumnRule(pattern="note .*[0-4]", unique=True), "site": ColumnRule(values=("a", "b"), unique=True),
     }  # fmt: skip
     by = ("site", "flag")
-    return IntegritySummary(Looked("test", Path("nowhere"), rules, only=True, duplicates_by=by, split="site"))
+    return IntegritySummary(RowRules("test", Path("nowhere"), rules, only=True, duplicates_by=by, split="site"))
 
 
 def splits() -> IntegritySummary:
     """Rows by a column that may name them."""
-    return IntegritySummary(Looked("test", Path("nowhere"), split="site", key="flag"))
+    return IntegritySummary(RowRules("test", Path("nowhere"), split="site", key="flag"))
 
 
 def made(rows: int, seed: int) -> pa.Table:
@@ -176,7 +176,7 @@ def looked_up() -> RowIndex:
     )
 
 
-def shown_training(one: Training) -> Any:
+def shown_training(one: TrainingRows) -> Any:
     return [[shown_part(part) for part in parts] for parts in one.found]
 
 
@@ -203,7 +203,9 @@ def detectors() -> tuple[Any, ...]:
 INDEX, DETECTORS = looked_up(), detectors()
 KINDS = {
     "training": Kind(
-        lambda: Training(DETECTORS, "train"), ("note", "number", "site", "day"), lambda one: repr(shown_training(one))
+        lambda: TrainingRows(DETECTORS, "train"),
+        ("note", "number", "site", "day"),
+        lambda one: repr(shown_training(one)),
     ),
     "trained": Kind(
         lambda: Trained(INDEX, TrainingSet("train", 0, "site", 1)),

@@ -90,11 +90,11 @@ class SpanSearch:
 
     @property
     def now(self) -> NgramCounts:
-        """What the training set that goes by holds."""
+        """Counts of the training set that goes by."""
         return self._index.begin(len(self._sets) - 1)
 
     def take(self, counts: NgramCounts) -> None:
-        """Take over what the training set that goes by holds."""
+        """Take over counts of the training set that goes by."""
         self._index.sets[len(self._sets) - 1] = counts
 
     def fresh(self) -> SpanSearch:

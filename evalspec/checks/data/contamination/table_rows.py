@@ -19,7 +19,7 @@ from evalspec.tables.comparable import Nearness, RowComparison, comparable, fami
 
 
 @dataclass
-class Method:
+class NearMethod:
     """How near rows were looked for.
 
     Args:
@@ -30,7 +30,7 @@ class Method:
     name: str = ""
     recall: float = 1.0
 
-    def merge(self, later: Method) -> None:
+    def merge(self, later: NearMethod) -> None:
         """Take over how later rows were looked for."""
         if later.name:
             self.name, self.recall = later.name, later.recall
@@ -40,7 +40,7 @@ class Method:
         return {"name": self.name, "recall": self.recall}
 
     @classmethod
-    def of_fields(cls, fields: State) -> Method:
+    def of_fields(cls, fields: State) -> NearMethod:
         """The method of which these are the fields."""
         return cls(fields.scalar("name"), fields.scalar("recall"))
 
@@ -58,11 +58,11 @@ class TableDetector:
         self._asked, self._nearness, self._rng, self.columns = asked, nearness, rng, asked.named
         self._digests = DigestIndex(asked.digests, asked.usable)
         self._exact, self._near = FirstMatches(asked, "equal"), FirstMatches(asked, "nearly equal")
-        self._method = Method()
+        self._method = NearMethod()
 
     @property
     def draws(self) -> bool:
-        """It draws rows at random where it looks for arrays, so that rows must come one after the other."""
+        """True where it draws rows at random, to look for arrays, so that rows must come one after the other."""
         return any(family(column.type) == "array" for column in self._asked.ours.schema)
 
     def fresh(self) -> TableDetector:
@@ -72,8 +72,8 @@ class TableDetector:
         return other
 
     @property
-    def now(self) -> tuple[SetMatches, SetMatches, Method]:
-        """What was found in the training set that goes by."""
+    def now(self) -> tuple[SetMatches, SetMatches, NearMethod]:
+        """Matches in the training set that goes by, and how near ones were looked for."""
         return self._exact.now, self._near.now, self._method
 
     def take(self, found: Sequence[Any]) -> None:
@@ -87,7 +87,7 @@ class TableDetector:
         """The batches that follow are of this training set."""
         self._exact.begin(train_set)
         self._near.begin(train_set)
-        self._method = Method(self._method.name, self._method.recall)
+        self._method = NearMethod(self._method.name, self._method.recall)
 
     def see(self, rows: pa.Table, first_row: int) -> None:
         """Look at some training rows.

@@ -80,7 +80,7 @@ class TextDetector:
 
     @property
     def now(self) -> tuple[SetMatches, SetMatches, NgramCounts]:
-        """What was found in the training set that goes by."""
+        """Matches in the training set that goes by, and counts of its n-grams."""
         return self._exact.now, self._near.now, self.spans.now
 
     def take(self, found: Sequence[Any]) -> None:
@@ -196,7 +196,7 @@ class SpanDetector:
 
     @property
     def now(self) -> tuple[NgramCounts]:
-        """What the training set that goes by holds."""
+        """Counts of the training set that goes by."""
         return (self.spans.now,)
 
     def take(self, found: Sequence[Any]) -> None:

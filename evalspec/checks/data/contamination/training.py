@@ -13,7 +13,7 @@ from evalspec.checks.data.contamination.blank_rows import BlankCounts
 from evalspec.checks.data.contamination.detector import Detector
 from evalspec.checks.data.contamination.first_match import SetMatches
 from evalspec.checks.data.contamination.keys import KeyMatches
-from evalspec.checks.data.contamination.table_rows import Method, TableDetector
+from evalspec.checks.data.contamination.table_rows import NearMethod, TableDetector
 from evalspec.errors import InputError
 from evalspec.language.scans import Scan
 from evalspec.language.states import State, Value, packed, under
@@ -23,12 +23,12 @@ from evalspec.tables.looked_up import MOST_SENT_BYTES, Alone
 if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
 
-KINDS = (BlankCounts, SetMatches, NgramCounts, KeyMatches, Method)
+KINDS = (BlankCounts, SetMatches, NgramCounts, KeyMatches, NearMethod)
 """What detectors find, as it is merged."""
 
 
-class Found(Protocol):
-    """What a detector finds in some rows of a training set."""
+class TrainingFinding(Protocol):
+    """Part of what a detector finds in some rows of a training set."""
 
     def merge(self, later: Any) -> None:
         """Take over what was found in rows that come after."""
@@ -47,8 +47,8 @@ class LeafDetector(Detector, Protocol):
         ...
 
     @property
-    def now(self) -> Sequence[Found]:
-        """What was found in the training set that goes by."""
+    def now(self) -> Sequence[TrainingFinding]:
+        """Findings in the training set that goes by."""
         ...
 
     def take(self, found: Sequence[Any]) -> None:
@@ -56,8 +56,8 @@ class LeafDetector(Detector, Protocol):
         ...
 
 
-class Training:
-    """What detectors find in rows of a training set; a `Summary`.
+class TrainingRows:
+    """Findings of detectors in rows of a training set; a `Summary`.
 
     Args:
         detectors: Made from the test set, and left as they are; none: no row will come.
@@ -73,18 +73,18 @@ class Training:
         self._set = train_set
         for one in self._detectors:
             one.begin(train_set)
-        self._merged: list[list[Found]] | None = None
+        self._merged: list[list[TrainingFinding]] | None = None
 
     @property
-    def found(self) -> list[list[Found]]:
-        """What each detector found."""
+    def found(self) -> list[list[TrainingFinding]]:
+        """Findings of each detector."""
         return [list(one.now) for one in self._detectors] if self._merged is None else self._merged
 
     def update(self, batch: pa.RecordBatch, first_row: int) -> None:
         """More rows."""
         see(self._detectors, self._set, batch, first_row)
 
-    def merge(self, later: Training) -> None:
+    def merge(self, later: TrainingRows) -> None:
         """Take over what was found in rows that come after."""
         self._merged = self.found
         for mine, theirs in zip(self._merged, later.found, strict=True):
@@ -102,7 +102,7 @@ class Training:
         return packed("training rows", 1, fields)
 
     @classmethod
-    def restored(cls, state: pa.Table) -> Training:
+    def restored(cls, state: pa.Table) -> TrainingRows:
         """The summary with this state."""
         fields, training = State.of(state, "training rows", 1), cls()
         kinds: dict[str, Any] = {kind.__name__: kind for kind in KINDS}
@@ -155,7 +155,7 @@ def look(inputs: Inputs, train: Sequence[str], test: str, detectors: Sequence[De
         for detector in detectors:
             detector.begin(name)
         inputs.progress(done, len(train), f"comparing {test} with {name}")
-        make: Any = partial(Training, tuple(one.fresh() for one in by_leaf), name)
+        make: Any = partial(TrainingRows, tuple(one.fresh() for one in by_leaf), name)
         made = make if size <= MOST_SENT_BYTES else partial(Alone, make)
         scans = [Scan(name, f"copies of {test}", _columns(by_leaf), made)]
         if others:

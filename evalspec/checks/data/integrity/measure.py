@@ -13,7 +13,7 @@ from evalspec.checks.data.integrity import show
 from evalspec.checks.data.integrity.croissant import Croissant, read_croissant
 from evalspec.checks.data.integrity.repeats import Mixed, RepeatedRow, rows_of
 from evalspec.checks.data.integrity.rules import Broken, ColumnState
-from evalspec.checks.data.integrity.summary import IntegritySummary, Looked
+from evalspec.checks.data.integrity.summary import IntegritySummary, RowRules
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Fact, Measured, Parts
 from evalspec.evidence.reasons import NoEvidence
@@ -127,7 +127,7 @@ def scans_of(check: Integrity, inputs: Inputs) -> tuple[Scan, ...]:
     Raises:
         InputError: It can't be read.
     """
-    looked = Looked(
+    looked = RowRules(
         dataset=check.dataset,
         folder=inputs.evidence,
         rules=_rules(check, _card(check, inputs)),

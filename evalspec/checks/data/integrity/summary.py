@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What rows are looked at for.
+class RowRules:
+    """Rules for rows, and columns in which they may be equal.
 
     Args:
         dataset: Its name.
@@ -63,7 +63,7 @@ class IntegritySummary:
     exact: ClassVar[bool] = True
     most_bytes: ClassVar[int] = 2**30
 
-    def __init__(self, looked: Looked | None = None) -> None:
+    def __init__(self, looked: RowRules | None = None) -> None:
         self._looked = looked
         self.rows = 0
         self.columns: dict[str, ColumnState] = {}
@@ -75,7 +75,7 @@ class IntegritySummary:
         self.mixed: Mixed | None = None
         self.names: dict[str, Repeats] = {}
 
-    def _begin(self, looked: Looked, schema: pa.Schema) -> None:
+    def _begin(self, looked: RowRules, schema: pa.Schema) -> None:
         if not schema.names:
             raise InputError(f"{looked.dataset} has no columns")
         rules = looked.rules
@@ -97,7 +97,7 @@ class IntegritySummary:
             self.mixed = Mixed(looked.split, names, Buckets(3, looked.folder, held))
         self.names = {name: Repeats([name], Buckets(2, looked.folder, held), value=True) for name in naming}
 
-    def _but_the_key(self, looked: Looked, names: Sequence[str]) -> Sequence[str]:
+    def _but_the_key(self, looked: RowRules, names: Sequence[str]) -> Sequence[str]:
         """All columns but the key, which tells copies apart; all of them where nothing else is there."""
         others = [name for name in names if name not in (looked.key, looked.split)]
         if looked.key not in names or not others:

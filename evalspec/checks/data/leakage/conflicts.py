@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evalspec.checks.data.leakage.train_side import Keys, Labels, label_digests
+from evalspec.checks.data.leakage.train_side import FirstLabels, Keys, label_digests
 from evalspec.sources.reading.rows import row_digests
 from evalspec.tables.comparable import check_comparable, empty_rows
 from evalspec.tables.shared_rows import Shared
@@ -77,10 +77,10 @@ class Conflicts:
         self._own: Words = np.concatenate(labels)
         self.told: NDArray[np.bool_] = np.concatenate(told)
         self.keys = Keys(np.concatenate(rows))
-        self._labels = Labels(len(self.keys))
+        self._labels = FirstLabels(len(self.keys))
         self._labels.see(self.keys.of_row, self._own, np.arange(len(self.told)), 0)
 
-    def take(self, trained: Labels) -> None:
+    def take(self, trained: FirstLabels) -> None:
         """Take over rows of labelled training sets, whose numbers begin with 1."""
         self._labels.merge(trained)
 

@@ -206,7 +206,7 @@ def _train(
 
 
 def _passed(check: Leakage, inputs: Inputs, asked: TestRows, conflicts: Conflicts | None) -> Trained:
-    """What the training sets give away; of which one is beyond nanoseconds, nothing else."""
+    """Findings in the training sets; where a time is beyond nanoseconds, nothing but that."""
     features, keys = ((), None) if conflicts is None else (conflicts.features, conflicts.keys)
     index = RowIndex(check, asked, features, keys)
     trained, labelled = Trained(index), 0

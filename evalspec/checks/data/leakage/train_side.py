@@ -139,7 +139,7 @@ class Latest(Firsts):
         return np.maximum.accumulate(places)
 
 
-class Labels:
+class FirstLabels:
     """Of each of some keys the first row that has it, with its label, and the first one with another label.
 
     Args:
@@ -159,7 +159,7 @@ class Labels:
         unlike = (labels != self.first_label[keys]).any(axis=1)
         self.other.update(keys[unlike], rows[unlike], number)
 
-    def merge(self, later: Labels) -> None:
+    def merge(self, later: FirstLabels) -> None:
         """Take over rows that come after."""
         there = later.first.rows >= 0
         new = there & (self.first.rows < 0)
@@ -176,7 +176,7 @@ class Labels:
         return under("first", self.first.fields()) | under("other", self.other.fields()) | {"labels": labels}
 
     @classmethod
-    def of_fields(cls, fields: State) -> Labels:
+    def of_fields(cls, fields: State) -> FirstLabels:
         """The rows of which these are the fields."""
         first, other = (Firsts.of_fields(fields.at(name)) for name in ("first", "other"))
         labels = cls(len(first.rows))
@@ -350,7 +350,7 @@ class TrainingSet:
 
 
 class Trained:
-    """What training rows that go by give away of the test rows; a `Summary`.
+    """Findings about the test rows in training rows that go by; a `Summary`.
 
     Args:
         index: The test rows; None: no row will come.
@@ -372,7 +372,7 @@ class Trained:
         self.groups = Firsts(keys)
         self.entities = Latest(0 if index.time_kind is None else keys, index.time_kind or np.dtype(np.int64))
         self.gaps = None if index.points is None else Gaps(index.points)
-        self.labels = None if index.labelled is None else Labels(len(index.labelled))
+        self.labels = None if index.labelled is None else FirstLabels(len(index.labelled))
         self.alike = np.zeros(0 if index.texts is None else len(index.texts), np.bool_)
 
     @property
@@ -478,7 +478,7 @@ class Trained:
         found.entities = Latest.of_fields(fields.at("entities"))
         gaps, labels = fields.at("gaps"), fields.at("labels")
         found.gaps = Gaps.of_fields(gaps) if gaps else None
-        found.labels = Labels.of_fields(labels) if labels else None
+        found.labels = FirstLabels.of_fields(labels) if labels else None
         found.alike = np.zeros(fields.scalar("texts"), np.bool_)
         found.alike[fields.numbers("alike")] = True
         return found
