@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     lacks = lacking(planned, spec.access(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     apart = scanned(planned) if children > 1 else ()
     if as_json:
-        more: dict[str, object] = {"held": [asdict(one) for one in held(planned)]}
+        more: dict[str, object] = {"in_memory": [asdict(one) for one in held(planned)]}
         if children > 1:
             more |= {"children": children, "scanned": [asdict(one) for one in apart]}
         echo_json(to_json(planned, before, lacks) | more)

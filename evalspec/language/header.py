@@ -32,6 +32,7 @@ class Header:
 
 
 _BITS = re.compile(r"(\d+)(?:\(.*\))?$")
+_TIMES = re.compile(r"[a-z0-9]+\[(s|ms|us|ns)(, tz=.*)?\]$")
 _WIDTHS = {"bool": 0, "null": 0, "halffloat": 2, "float": 4, "double": 8, "date32[day]": 4, "date64[ms]": 8}
 
 
@@ -39,8 +40,8 @@ def _width(kind: str) -> int:
     """Bytes of a value of an arrow type at least."""
     if kind in _WIDTHS:
         return _WIDTHS[kind]
-    if kind.startswith(("timestamp", "duration", "time64")):
-        return 8
+    if _TIMES.match(kind):
+        return 4 if kind.startswith("time32") else 8
     found = _BITS.search(kind) if kind.startswith(("int", "uint", "decimal")) else None
     if found is not None:
         return int(found[1]) // 8
