@@ -33,6 +33,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     from evalspec.loading import LoadOptions, load
     from evalspec.planning import plan
     from evalspec.planning.explain import explain, to_json
+    from evalspec.planning.held import held
     from evalspec.planning.permissions import lacking
     from evalspec.planning.scanned import scanned
     from evalspec.records.outputs import newest_record
@@ -48,10 +49,14 @@ def command(  # noqa: PLR0913  # one parameter an option
     lacks = lacking(planned, spec.access(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     apart = scanned(planned, elsewhere=bool(used.address)) if used.apart else ()
     if as_json:
-        more = {"engine": asdict(used), "scanned": [asdict(one) for one in apart]} if used.apart else {}
+        more: dict[str, object] = {"in_memory": [asdict(one) for one in held(planned)]}
+        if used.apart:
+            more |= {"engine": asdict(used), "scanned": [asdict(one) for one in apart]}
         echo_json(to_json(planned, before, lacks) | more)
         return
     for line in explain(planned, before, lacks):
         echo(line)
+    for whole in held(planned):
+        echo(whole.line)
     for one in apart:
         echo(one.line(used.scans))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from evalspec.errors import Problem, did_you_mean
@@ -19,6 +20,32 @@ class Header:
 
     rows: int | None
     columns: Mapping[str, str]
+
+    def least_bytes(self, columns: Iterable[str] | None = None) -> int:
+        """Bytes that the rows take in memory at least: of texts and lists only where they begin.
+
+        Args:
+            columns: That are held; None: all.
+        """
+        kinds = [kind for name, kind in self.columns.items() if columns is None or name in columns]
+        return (self.rows or 0) * sum(_width(kind) for kind in kinds)
+
+
+_BITS = re.compile(r"(\d+)(?:\(.*\))?$")
+_TIMES = re.compile(r"[a-z0-9]+\[(s|ms|us|ns)(, tz=.*)?\]$")
+_WIDTHS = {"bool": 0, "null": 0, "halffloat": 2, "float": 4, "double": 8, "date32[day]": 4, "date64[ms]": 8}
+
+
+def _width(kind: str) -> int:
+    """Bytes of a value of an arrow type at least."""
+    if kind in _WIDTHS:
+        return _WIDTHS[kind]
+    if _TIMES.match(kind):
+        return 4 if kind.startswith("time32") else 8
+    found = _BITS.search(kind) if kind.startswith(("int", "uint", "decimal")) else None
+    if found is not None:
+        return int(found[1]) // 8
+    return 1 if kind.startswith("dictionary") else 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,8 @@ def scanned(plan: Plan, *, elsewhere: bool = False) -> Sequence[ScannedDataset]:
         plan: The plan.
         elsewhere: The engine is a cluster, whose nodes don't have what a run keeps of small datasets.
     """
-    checks = [one for one in plan.checks if type(one.check).scans is not Check.scans]
-    names = dict.fromkeys(name for one in checks for name in one.datasets)
+    scans = [one.datasets if type(one.check).scans is not Check.scans else one.check.passing for one in plan.checks]
+    names = dict.fromkeys(name for one in scans for name in one)
     return [_scanned(name, plan.spec.datasets[name], plan.spec.headers.get(name), elsewhere) for name in names]
 
 

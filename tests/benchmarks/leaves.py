@@ -1,6 +1,6 @@
-"""`shift` of a table of many leaves, looked at by one process and by several children: time, memory, equal records.
+"""A check of a table of many leaves, looked at by one process and by several children: time, memory, equal records.
 
-    python tests/benchmarks/leaves.py [--rows 20000000] [--children 2] [--rounds 1] [--folder DIR] [--keep]
+    python tests/benchmarks/leaves.py [--what integrity] [--rows 20000000] [--children 2] [--rounds 1] [--keep]
 
 Tables of `large_tables.py`, the reference with a tenth of the rows. Each figure is of a process of its own, through the
 inputs that a run hands to a check; both sides must give the same record. Processor time is that of all processes, then
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 
-def measure(folder: Path, rows: int, children: int) -> dict[str, float | str]:
+def measure(what: str, folder: Path, rows: int, children: int) -> dict[str, float | str]:
     import psutil
     from large_tables import SPEC
 
@@ -59,12 +59,13 @@ def measure(folder: Path, rows: int, children: int) -> dict[str, float | str]:
     parts = SpecParts(models={}, datasets=dict(read.datasets), slices={}, access=Access(folder))
     remove_leaves(folder)
     begun, spent = time.perf_counter(), time.process_time()
-    check = next(one.check for one in plan(read).checks if one.check.check == "shift")
+    check = next(one.check for one in plan(read).checks if one.check.check == what)
     job = CheckJob(
         parts=parts, check=check, predictions={}, model_facts={}, confidence=0.95, alpha_fail=0.01, seed=1,
         draft=False, evidence=folder / "evidence", limits=Limits(), threads=1,
         environment={"OMP_NUM_THREADS": "1"}, engine=EngineChoice(children=children),
     )  # fmt: skip
+    job.evidence.mkdir(exist_ok=True)
     result = check.run(RunInputs(job, lambda *_: None, Replay(folder, "none")))
     record = json.dumps(check_record(job, result, []).model_dump(mode="json"), sort_keys=True)
     return {
@@ -86,6 +87,7 @@ def peak_mib(pid: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--what", choices=("shift", "integrity"), default="shift")
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--children", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)
@@ -94,7 +96,7 @@ def main() -> None:
     parser.add_argument("--side", type=int)
     options = parser.parse_args()
     if options.side is not None:
-        print(json.dumps(measure(options.folder, options.rows, options.side)))
+        print(json.dumps(measure(options.what, options.folder, options.rows, options.side)))
         return
     from large_tables import make
 
@@ -108,7 +110,16 @@ def main() -> None:
     records = set()
     for _ in range(options.rounds):
         for side in (1, options.children):
-            command = [sys.executable, __file__, "--side", str(side), "--rows", str(options.rows)]
+            command = [
+                sys.executable,
+                __file__,
+                "--side",
+                str(side),
+                "--rows",
+                str(options.rows),
+                "--what",
+                options.what,
+            ]
             environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
             done = subprocess.run(
                 [*command, "--folder", str(options.folder)], check=True, stdout=subprocess.PIPE, text=True,

@@ -24,9 +24,11 @@ datasets:
   some: {kind: parquet, path: d.parquet, where: x < 3000}
   lines: {kind: csv, path: d.csv}
   small: {kind: parquet, path: small.parquet}
+  train: {kind: parquet, path: d.parquet}
 data:
   - {check: shift, reference: large, current: some, require: [drifted_columns <= 10 %]}
   - {check: shift, id: other, reference: lines, current: small, report_only: true}
+  - {check: contamination, train: [train], test: small, report_only: true}
 """
 
 
@@ -49,6 +51,7 @@ def test_each_dataset_and_why_one_process_scans_it(folder: Path, monkeypatch: py
         f"one process scans some: which rows its `where` leaves is known only when all before them were read {kept}",
         f"one process scans lines: rows of kind csv can't be read by their numbers {kept}",
         "one process scans small: 2,000 rows or fewer are one leaf",
+        "3 children scan train: 3 leaves of 2,000 rows",
     ]
     first, *others = [one.line("ray at 127.0.0.1:6379 scans") for one in scanned(planned, elsewhere=True)]
     assert first == "ray at 127.0.0.1:6379 scans large: 3 leaves of 2,000 rows"
@@ -64,4 +67,4 @@ def test_the_command_says_so_where_an_engine_is_named(folder: Path) -> None:
     assert "leaf" not in said() and "one process scans small: 1,048,576 rows or fewer" in said("--engine", "local:2")
     told = json.loads(said("--engine", "local:2", "--json"))
     assert told["engine"] == {"name": "local", "children": 2, "address": ""}
-    assert [one["name"] for one in told["scanned"]] == ["large", "some", "lines", "small"]
+    assert [one["name"] for one in told["scanned"]] == ["large", "some", "lines", "small", "train"]

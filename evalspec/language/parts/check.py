@@ -322,6 +322,11 @@ class Check(Part):
         """
         return ()
 
+    @property
+    def passing(self) -> tuple[str, ...]:
+        """Datasets whose rows go by once while it runs, beside those of `scans`; `plan` names them."""
+        return ()
+
     @classmethod
     def room(cls, name: str) -> ModuleType:
         """Import a module of the check's own package, when it is needed.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from evalspec.errors import EvalspecError, InputError
+from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.evidence.frozen import Cells
 from evalspec.language.inputs import FIRST, Predictions, Probe, Samples, Schedule, SentTexts, SliceMask, Variant
 from evalspec.language.parts import BATCH_ROWS
@@ -99,8 +99,24 @@ class RunInputs:
         return self._job.evidence
 
     def table(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Rows of a dataset."""
+        """Rows of a dataset.
+
+        Raises:
+            NotRunError: They would take more memory than this process may have.
+        """
+        self._refuse_too_large(dataset, columns)
         return self._tables.get(dataset, columns)
+
+    def _refuse_too_large(self, dataset: str, columns: Sequence[str] | None) -> None:
+        limit = self._job.limits.memory_bytes
+        if limit is None:
+            return
+        rows, size = self._tables.least_bytes(dataset, columns)
+        if size > limit:
+            raise NotRunError(
+                f"{self._job.check.name} holds all {rows:,} rows of {dataset} in memory, {size / 2**20:,.0f} MiB or "
+                f"more, and may take {limit / 2**20:,.0f} MiB; raise --memory-limit, or leave rows out with `where:`"
+            )
 
     def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Rows of a dataset, some at a time."""

@@ -142,8 +142,8 @@ class Leaves:
     def look(self, dataset: str, scans: Mapping[str, Scan]) -> dict[str, Summary]:
         """Key: the summary of the dataset, of those scans whose summaries can be merged.
 
-        None are looked at where the dataset is a single leaf, its rows can't be read from the middle, or it lies in object
-        storage and the engine is a cluster.
+        None are looked at where the dataset is a single leaf, its rows can't be read from the middle, or it lies in
+        object storage and the engine is a cluster.
 
         Args:
             dataset: Its name.

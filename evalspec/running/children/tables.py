@@ -131,6 +131,20 @@ class Tables:
             return LEAF_ROWS
         return LEAF_ROWS if known is not None and known <= LEAF_ROWS else leaf_rows(self._header(dataset).rows)
 
+    def least_bytes(self, dataset: str, columns: Sequence[str] | None) -> tuple[int, int]:
+        """Rows of a dataset, and bytes that `get` would add to what is held, at least.
+
+        0 bytes: its header doesn't tell, or it was read before.
+
+        Raises:
+            InputError: It can't be read.
+        """
+        part = self._parts.datasets[dataset]
+        if self._parts.rows is not None or part.where is not None or dataset in {*self._read, *self._parts.kept}:
+            return 0, 0
+        header = self._header(dataset) if part.by_number else None
+        return (0, 0) if header is None else (header.rows or 0, header.least_bytes(columns))
+
     def names(self, dataset: str) -> tuple[str, ...]:
         """Names of a dataset's columns, without reading rows where the format allows.
 

@@ -83,7 +83,7 @@ def check_host(choice: EngineChoice, hosts: Iterable[str]) -> None:
     Raises:
         SpecError: It was not.
     """
-    from evalspec.runtimes.http_client.wire import is_loopback
+    from evalspec.language.places import is_loopback
 
     if choice.address and not is_loopback(choice.host) and choice.host not in hosts:
         raise SpecError(

@@ -31,7 +31,7 @@ class RayCluster(Cluster):
         import ray
         from ray import cloudpickle
 
-        from evalspec.runtimes.http_client.wire import is_loopback
+        from evalspec.language.places import is_loopback
 
         self._ray: Any = ray
         self.version = str(ray.__version__)

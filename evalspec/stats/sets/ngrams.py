@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalspec.language.states import State, Value
 from evalspec.stats.sets.duplicates import Rows
 from evalspec.stats.sets.lookup import Lookup
 from evalspec.stats.sets.tokens import Tokens, whole_windows, windows
@@ -15,16 +15,36 @@ from evalspec.stats.sets.tokens import Tokens, whole_windows, windows
 Mask = NDArray[np.bool_]
 
 
-class Hits(NamedTuple):
-    """n-grams of the test texts that some training texts hold, where they are seen for the first time.
+class NgramCounts:
+    """Of each n-gram of the test texts how many training texts of a set hold it, and which one is the first.
 
     Args:
-        token: shape (h,), position of the n-gram's first token among all training tokens, rising.
-        text: shape (h,), which of the training texts it stands in.
+        size: Different n-grams.
+        texts: shape (size,).
+        first_row: shape (size,), number of the first text; -1: none.
     """
 
-    token: Rows
-    text: Rows
+    def __init__(self, size: int) -> None:
+        self.texts = np.zeros(size, np.int64)
+        self.first_row = np.full(size, -1, np.int64)
+
+    def merge(self, later: NgramCounts) -> None:
+        """Take over texts that come after."""
+        new = (self.first_row < 0) & (later.first_row >= 0)
+        self.first_row[new] = later.first_row[new]
+        self.texts += later.texts
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        at = np.flatnonzero(self.texts)
+        return {"size": len(self.texts), "at": at, "texts": self.texts[at], "rows": self.first_row[at]}
+
+    @classmethod
+    def of_fields(cls, fields: State) -> NgramCounts:
+        """The counts of which these are the fields."""
+        counts, at = cls(fields.scalar("size")), fields.numbers("at")
+        counts.texts[at], counts.first_row[at] = fields.numbers("texts"), fields.numbers("rows")
+        return counts
 
 
 class NgramIndex:
@@ -43,12 +63,28 @@ class NgramIndex:
         """shape (g,), rising: first token of each n-gram of a test text."""
         self._lookup = Lookup(hashes[self.starts])
         self._ids = self._lookup.index(hashes[self.starts])
-        self._texts = np.zeros(len(self._lookup), np.int64)
-        self._first_set = np.full(len(self._lookup), -1, np.int32)
-        self._first_row = np.full(len(self._lookup), -1, np.int64)
-        self._in_set: dict[int, Mask] = {}
+        self.sets: dict[int, NgramCounts] = {}
+        """Training set: what it holds."""
 
-    def see(self, train: Tokens, train_set: int, first_row: int) -> Hits:
+    def begin(self, train_set: int) -> NgramCounts:
+        """Of a training set: nothing so far."""
+        return self.sets.setdefault(train_set, NgramCounts(len(self._lookup)))
+
+    def held(self, train: Tokens) -> tuple[Rows, Rows]:
+        """Find n-grams of the test texts in some training texts.
+
+        Args:
+            train: Tokens of n texts.
+
+        Returns:
+            Position of the first token of each, rising, and which n-gram it is.
+        """
+        hashes = windows(train.hashes, self.size)
+        at, ids = self._lookup.find(hashes)
+        whole = whole_windows(train.offsets, self.size, len(hashes))[at]
+        return at[whole], ids[whole]
+
+    def see(self, train: Tokens, train_set: int, first_row: int) -> None:
         """Look at some training texts.
 
         Args:
@@ -56,24 +92,18 @@ class NgramIndex:
             train_set: Index of their training set.
             first_row: Number of the first of them in it.
         """
-        hashes = windows(train.hashes, self.size)
-        at, ids = self._lookup.find(hashes)
-        whole = whole_windows(train.offsets, self.size, len(hashes))[at]
-        at, ids = at[whole], ids[whole]
-        seen = self._in_set.setdefault(train_set, np.zeros(len(self._lookup), bool))
+        at, ids = self.held(train)
+        counts = self.begin(train_set)
         if not len(at):
-            return Hits(at, at)
+            return
         texts = train.text_of(at)
-        seen[ids] = True
         # Each text counts once, however often it repeats an n-gram.
         _, once = np.unique(ids * np.int64(len(train)) + texts, return_index=True)
-        np.add.at(self._texts, ids[once], 1)
-        new = np.flatnonzero(self._first_set[ids] < 0)
+        np.add.at(counts.texts, ids[once], 1)
+        new = np.flatnonzero(counts.first_row[ids] < 0)
         _, first = np.unique(ids[new], return_index=True)
-        new = np.sort(new[first])
-        self._first_set[ids[new]] = train_set
-        self._first_row[ids[new]] = first_row + texts[new]
-        return Hits(at[new], texts[new])
+        new = new[first]
+        counts.first_row[ids[new]] = first_row + texts[new]
 
     def matched(self, least: int, most: int | None, train_set: int | None = None) -> Mask:
         """n-grams that count as seen.
@@ -86,18 +116,33 @@ class NgramIndex:
         Returns:
             shape (g,), in the order of `starts`.
         """
-        counts = self._texts[self._ids]
+        every = np.zeros(len(self._lookup), np.int64)
+        for one in self.sets.values():
+            every += one.texts
+        counts = every[self._ids]
         matched = counts >= least
         if most is not None:
             matched &= counts <= most
         if train_set is not None:
-            held = self._in_set.get(train_set)
-            matched &= held[self._ids] if held is not None else False
+            held = self.sets.get(train_set)
+            matched &= held.texts[self._ids] > 0 if held is not None else False
         return matched
 
     def first_seen(self) -> tuple[Rows, Rows]:
         """Training set and its row in which each n-gram was seen first, -1: never; two of shape (g,)."""
-        return self._first_set[self._ids].astype(np.int64), self._first_row[self._ids]
+        sets, rows = (np.full(len(self._lookup), -1, np.int64) for _ in range(2))
+        for number, one in sorted(self.sets.items()):
+            new = (sets < 0) & (one.first_row >= 0)
+            sets[new], rows[new] = number, one.first_row[new]
+        return sets[self._ids], rows[self._ids]
+
+    def where(self, train_set: int, row: int, ids: Rows) -> Mask:
+        """Mask of those n-grams that were seen first in this row of a training set; shape of ``ids``."""
+        first: Mask = np.asarray(self.sets[train_set].first_row[ids] == row)
+        for number, one in self.sets.items():
+            if number < train_set:
+                first &= one.first_row[ids] < 0
+        return first
 
     def texts_with(self) -> Mask:
         """Test texts that are long enough to hold an n-gram; shape (m,)."""

@@ -50,12 +50,14 @@ evalspec: 1
 name: leaves
 datasets:
   test: {kind: parquet, path: test, label: y}
-  traffic: {kind: parquet, path: traffic.parquet}
+  traffic: {kind: parquet, path: traffic.parquet, label: y}
 data:
   - {check: shift, reference: test, current: traffic, require: [drifted_columns <= 10 %]}
   - check: integrity
     dataset: test
-    table_schema: {x: {min: -2, nullable: false}, site: {values: [a, b]}}
+    table_schema: {x: {min: -2, nullable: false}, site: {values: [a, b]}, note: {unique: true, pattern: "note .*[1-9]"}}
+    duplicates_by: [note, site]
+    split: y
     require: [schema_violations == 0]
   - check: coverage
     dataset: test
@@ -63,6 +65,23 @@ data:
     conditions: [{name: dark, where: x < 0}]
     population: traffic
     report_only: true
+  - check: leakage
+    train: [traffic]
+    test: test
+    group: note
+    time: day
+    index: x
+    columns: [site, day]
+    report_only: true
+  - check: contamination
+    train: [traffic]
+    test: test
+    column: note
+    ngram: {n: 4}
+    key: [listed]
+    show_examples: true
+    report_only: true
+  - {check: contamination, id: table, train: [test], test: traffic, column: [x, site, day], report_only: true}
 """
 
 
@@ -166,7 +185,8 @@ def test_files_cut_otherwise_give_the_same_record(folder: Path, tmp_path: Path) 
         table = pq.read_table(folder / name)
         pq.write_table(table, tmp_path / f"{Path(name).stem}.parquet", row_group_size=777)
     (tmp_path / "evalspec.yaml").write_text(SPEC.replace("path: test,", "path: test.parquet,"))
-    assert answer(jobs_in(tmp_path, 1)[0]) == answer(jobs_in(folder, 1)[0])
+    for other, one in zip(jobs_in(tmp_path, 2)[:2], jobs_in(folder, 1)[:2], strict=True):
+        assert answer(other) == answer(one)
 
 
 def killed(patch: pytest.MonkeyPatch, times: int) -> list[int]:

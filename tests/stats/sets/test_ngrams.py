@@ -71,12 +71,16 @@ def test_against_pythons_loops(size: int, least: int, most: int | None, skip: in
 def test_sets_are_told_apart_and_add_up() -> None:
     test = [[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]
     index = NgramIndex(split(test), 3)
-    first = index.see(split([[0], [1, 2, 3, 0]]), 0, 100)
-    assert first.token.tolist() == [1]
-    assert first.text.tolist() == [1]
-    again = index.see(split([[1, 2, 3], [4, 5, 6], [1, 2, 3]]), 1, 0)
-    # Only what was not seen before is told, and a text counts once.
-    assert again.text.tolist() == [1]
+    some = split([[0], [1, 2, 3, 0]])
+    index.see(some, 0, 100)
+    at, ids = index.held(some)
+    assert at.tolist() == [1] and index.where(0, 101, ids).tolist() == [True]
+    again = split([[1, 2, 3], [4, 5, 6], [1, 2, 3]])
+    index.see(again, 1, 0)
+    at, ids = index.held(again)
+    # What was seen in an earlier set was not seen first in this one.
+    assert at.tolist() == [0, 3, 6] and index.where(1, 1, ids).tolist() == [False, True, False]
+    assert index.where(1, 0, ids).tolist() == [False] * 3
     assert index.matched(1, None).sum() == 2
     assert index.matched(1, None, 0).sum() == 1
     assert index.matched(1, None, 1).sum() == 2
@@ -96,6 +100,7 @@ def test_n_grams_end_with_their_text() -> None:
 def test_nothing_to_look_for() -> None:
     for test in ([], [[]], [[1]]):
         index = NgramIndex(split(test), 2)
-        assert len(index.see(split([[1, 2, 3]]), 0, 0).token) == 0
+        index.see(split([[1, 2, 3]]), 0, 0)
+        assert len(index.held(split([[1, 2, 3]]))[0]) == 0
         found = spans(index, index.matched(1, None))
         assert found.length.tolist() == [0] * len(test)

@@ -5,7 +5,10 @@ A training row in which a text is there and holds nothing is known: nothing of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +18,44 @@ from evalspec.checks.data.contamination.detector import Level, Mask, RowPair, Te
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Fact, Measured
 from evalspec.evidence.reasons import NoEvidence
+from evalspec.language.states import State, Value
 from evalspec.sources.reading.open import missing_values
 from evalspec.tables.comparable import comparable, empty_rows, family
 from evalspec.tables.shared_rows import counted
+
+
+@dataclass
+class BlankCounts:
+    """Rows of one training set.
+
+    Args:
+        rows: All of them.
+        blank: Those that hold nothing.
+        missing: Those of them in which a value is missing; all others hold blank texts.
+        held: Columns, of those that hold something in the test set, with a value.
+    """
+
+    rows: int = 0
+    blank: int = 0
+    missing: int = 0
+    held: set[str] = field(default_factory=set)
+
+    def merge(self, later: BlankCounts) -> None:
+        """Take over rows that come after."""
+        self.rows += later.rows
+        self.blank += later.blank
+        self.missing += later.missing
+        self.held |= later.held
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        return {"rows": self.rows, "blank": self.blank, "missing": self.missing, "held": sorted(self.held)}
+
+    @classmethod
+    def of_fields(cls, fields: State) -> BlankCounts:
+        """The counts of which these are the fields."""
+        rows, blank, missing = (fields.scalar(name) for name in ("rows", "blank", "missing"))
+        return cls(rows, blank, missing, set(fields.texts("held")))
 
 
 class BlankRows:
@@ -25,36 +63,45 @@ class BlankRows:
 
     Args:
         asked: The test side.
-        blank: Training set: rows that hold nothing.
-        missing: Those of them in which a value is missing; all others hold blank texts.
+        sets: Training set: its counts.
     """
 
     def __init__(self, asked: TestSide) -> None:
         self.columns = asked.columns
-        self.blank: dict[str, int] = {}
-        self.missing: dict[str, int] = {}
-        self.rows: dict[str, int] = {}
-        self._held: dict[str, set[str]] = {}
+        self.sets: dict[str, BlankCounts] = {}
         self._asked_of = {name for name in asked.columns if not missing_values(asked.ours.column(name)).all()}
         self._set = ""
+
+    def fresh(self) -> BlankRows:
+        """The same one, without any training set."""
+        other = copy(self)
+        other.sets = {}
+        return other
 
     def begin(self, train_set: str) -> None:
         """The batches that follow are of this training set."""
         self._set = train_set
-        self.blank[train_set] = self.missing[train_set] = self.rows[train_set] = 0
-        self._held[train_set] = set()
+        self.sets[train_set] = BlankCounts()
+
+    @property
+    def now(self) -> tuple[BlankCounts]:
+        """Counts of the training set that goes by."""
+        return (self.sets[self._set],)
+
+    def take(self, found: Sequence[Any]) -> None:
+        """Take over counts of the training set that goes by."""
+        self.sets[self._set] = found[0]
 
     def see(self, rows: pa.Table, first_row: int) -> None:
         """Count the rows that are blank."""
-        compared = rows.select(list(self.columns))
+        compared, (counts,) = rows.select(list(self.columns)), self.now
         blank = _blank(compared)
-        self.blank[self._set] += int(blank.sum())
+        counts.blank += int(blank.sum())
         if blank.any():
             gone = [missing_values(column) for column in compared.columns]
-            self.missing[self._set] += int((blank & np.logical_or.reduce(gone)).sum())
-        self.rows[self._set] += rows.num_rows
-        held = self._held[self._set]
-        held |= {name for name in self._asked_of - held if rows.column(name).null_count < rows.num_rows}
+            counts.missing += int((blank & np.logical_or.reduce(gone)).sum())
+        counts.rows += rows.num_rows
+        counts.held |= {name for name in self._asked_of - counts.held if rows.column(name).null_count < rows.num_rows}
 
     def levels(self) -> tuple[Level, ...]:
         """None: it flags no test row."""
@@ -70,7 +117,7 @@ class BlankRows:
         Raises:
             InputError: There is one.
         """
-        empty = next((name for name, count in self.blank.items() if count == self.rows[name]), None)
+        empty = next((name for name, one in self.sets.items() if one.blank == one.rows), None)
         if empty is not None:
             raise InputError(
                 f"every row of {empty} is missing or empty in what is compared ({', '.join(self.columns)})",
@@ -80,7 +127,7 @@ class BlankRows:
     @property
     def notes(self) -> tuple[str, ...]:
         """Training rows that hold blank texts alone."""
-        blank = {name: count - self.missing[name] for name, count in self.blank.items()}
+        blank = {name: one.blank - one.missing for name, one in self.sets.items()}
         rows = [f"{counted(count)} of {name}" for name, count in blank.items() if count]
         if not rows:
             return ()
@@ -94,10 +141,10 @@ class BlankRows:
             test: Name of the test set.
             usable: shape (m,), test rows that hold something.
         """
-        counts = {test: int((~usable).sum()), **self.missing}
+        counts = {test: int((~usable).sum()), **{name: one.missing for name, one in self.sets.items()}}
         rows = [f"{counted(count)} of {name}" for name, count in counts.items() if count]
         if not rows:
-            lost = [(name, column) for name, held in self._held.items() for column in sorted(self._asked_of - held)]
+            lost = [(name, column) for name, one in self.sets.items() for column in sorted(self._asked_of - one.held)]
             return f"{lost[0][1]!r} is missing in every row of {lost[0][0]}" if lost else None
         return (
             f"{' and '.join(rows)} without anything in {', '.join(self.columns)}: what they held is not known; "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from evalspec.checks.data.contamination.detector import Level, RowPair, TestSide
 from evalspec.checks.data.contamination.examples import PAIRS_SHOWN, example
+from evalspec.checks.data.contamination.first_match import shown_fields, shown_of
 from evalspec.evidence.words import plural, verb
+from evalspec.language.states import State, Value
 from evalspec.sources.reading.open import missing_values
 from evalspec.sources.reading.rows import row_digests
 from evalspec.stats.sets.duplicates import Rows, exact_matches
@@ -25,21 +27,55 @@ if TYPE_CHECKING:
 KIND, METRIC, TITLE = "key", "shared_keys", "same key"
 
 
-@dataclass
-class _Found:
+class KeyMatches:
     """Keys of one training set, by the first test row of each key.
 
     Args:
         row: shape (m,), the first training row with the key; -1: none.
         content: shape (m, 2), digest of what stands in it.
         several: shape (m,), another training row with the key holds something else.
-        shown: Test row: the training row that differs from it, and a table of it alone.
+        nameless: Training rows without a key.
+        shown: A few: test row, the training row that differs from it, and a table of it alone.
     """
 
-    row: Rows
-    content: Words
-    several: NDArray[np.bool_]
-    shown: dict[int, tuple[int, pa.Table]] = field(default_factory=dict)
+    def __init__(self, rows: int) -> None:
+        self.row: Rows = np.full(rows, -1, np.int64)
+        self.content: Words = np.zeros((rows, 2), np.uint64)
+        self.several = np.zeros(rows, bool)
+        self.nameless = 0
+        self.shown: list[tuple[int, int, pa.Table]] = []
+
+    def show(self, row: int, train_row: int, rows: pa.Table, at: int) -> None:
+        """Keep a pair to be shown, where there is room and none of the test row yet."""
+        if len(self.shown) < PAIRS_SHOWN and all(row != known for known, _, _ in self.shown):
+            self.shown.append((row, train_row, rows.take(pa.array([at]))))
+
+    def merge(self, later: KeyMatches) -> None:
+        """Take over keys of rows that come after."""
+        there = later.row >= 0
+        new = there & (self.row < 0)
+        self.several |= later.several | (there & ~new & (later.content != self.content).any(axis=1))
+        self.row[new], self.content[new] = later.row[new], later.content[new]
+        self.nameless += later.nameless
+        for row, train_row, table in later.shown:
+            self.show(row, train_row, table, 0)
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        at = np.flatnonzero(self.row >= 0)
+        return {
+            "size": len(self.row), "at": at, "rows": self.row[at], "content": self.content[at],
+            "several": np.flatnonzero(self.several), "nameless": self.nameless, **shown_fields(self.shown),
+        }  # fmt: skip
+
+    @classmethod
+    def of_fields(cls, fields: State) -> KeyMatches:
+        """The keys of which these are the fields."""
+        matches, at = cls(fields.scalar("size")), fields.numbers("at")
+        matches.row[at], matches.content[at] = fields.numbers("rows"), fields.numbers("content").reshape(-1, 2)
+        matches.several[fields.numbers("several")] = True
+        matches.nameless, matches.shown = fields.scalar("nameless"), shown_of(fields)
+        return matches
 
 
 class KeyDetector:
@@ -62,9 +98,23 @@ class KeyDetector:
         # Of test rows with the same key the first one stands for all.
         self._first = np.full(self._rows.num_rows, -1, np.int64)
         self._first[places] = places[exact_matches(self._keys[places], self._keys[places])]
-        self._sets: dict[str, _Found] = {}
-        self._nameless: dict[str, int] = {}
+        self._sets: dict[str, KeyMatches] = {}
         self._now = ""
+
+    def fresh(self) -> KeyDetector:
+        """The same one, without any training set."""
+        other = copy(self)
+        other._sets = {}
+        return other
+
+    @property
+    def now(self) -> tuple[KeyMatches]:
+        """Keys of the training set that goes by."""
+        return (self._sets[self._now],)
+
+    def take(self, found: Sequence[Any]) -> None:
+        """Take over keys of the training set that goes by."""
+        self._sets[self._now] = found[0]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -87,7 +137,10 @@ class KeyDetector:
     @property
     def unknown(self) -> str | None:
         """Why a count can't be shown to hold: rows without a key may be of anybody; None: every row has one."""
-        counts = {self._asked.name: int((~self._named).sum()), **self._nameless}
+        counts = {
+            self._asked.name: int((~self._named).sum()),
+            **{name: one.nameless for name, one in self._sets.items()},
+        }
         rows = [f"{count:,} of {name}" for name, count in counts.items() if count]
         if not rows:
             return None
@@ -98,10 +151,7 @@ class KeyDetector:
 
     def begin(self, train_set: str) -> None:
         """The batches that follow are of this training set."""
-        self._nameless[train_set] = 0
-        rows = self._rows.num_rows
-        nothing = np.zeros((rows, 2), np.uint64)
-        self._now, self._sets[train_set] = train_set, _Found(np.full(rows, -1, np.int64), nothing, np.zeros(rows, bool))
+        self._now, self._sets[train_set] = train_set, KeyMatches(self._rows.num_rows)
 
     def see(self, rows: pa.Table, first_row: int) -> None:
         """Look up the keys of some training rows among those of the test set.
@@ -111,12 +161,13 @@ class KeyDetector:
         """
         check_comparable(rows, self._rows, self._key, self._now)
         theirs, named = keyed(rows, self._key)
-        self._nameless[self._now] += int((~named).sum())
+        (one,) = self.now
+        one.nameless += int((~named).sum())
         at = exact_matches(self._keys, theirs)
         hit = np.flatnonzero(named & (at >= 0))
         if not len(hit):
             return
-        one, ours = self._sets[self._now], self._first[at[hit]]
+        ours = self._first[at[hit]]
         content = row_digests(rows.take(pa.array(hit)), self._content)
         keys, first = np.unique(ours, return_index=True)
         new = one.row[keys] < 0
@@ -125,9 +176,7 @@ class KeyDetector:
         one.several[ours[unlike]] = True
         differs = np.flatnonzero((content != self._digests[ours]).any(axis=1))
         for index in differs[: PAIRS_SHOWN * 4]:
-            row, train_row = int(ours[index]), int(hit[index])
-            if len(one.shown) < PAIRS_SHOWN and row not in one.shown:
-                one.shown[row] = (first_row + train_row, rows.take(pa.array([train_row])))
+            one.show(int(ours[index]), first_row + int(hit[index]), rows, int(hit[index]))
 
     @property
     def other_content(self) -> NDArray[np.bool_]:
@@ -160,13 +209,13 @@ class KeyDetector:
         """Some rows that share a key and differ."""
         made = []
         for name, one in self._sets.items():
-            for row, (train_row, theirs) in one.shown.items():
+            for row, train_row, theirs in one.shown:
                 left = example(self._asked, self._rows, row, TITLE)
                 right = example(self._asked, theirs, 0, TITLE, name=name, number=train_row)
                 made.append(RowPair(KIND, row, name, train_row, left, right))
         return tuple(made)
 
-    def _train_row(self, one: _Found) -> Rows:
+    def _train_row(self, one: KeyMatches) -> Rows:
         """The first training row with each test row's key, shape (m,); -1: none."""
         return np.where(self._named, one.row[self._first], -1)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from evalspec.checks.data.contamination.detector import (
     Detector,
     Level,
     Mask,
+    RowPair,
     TestSide,
     contaminated,
     first_found,
@@ -32,9 +33,10 @@ from evalspec.checks.data.contamination.detectors import (
     language_model,
 )
 from evalspec.checks.data.contamination.examples import side_by_side
-from evalspec.checks.data.contamination.spans import SpanSearch, dropped_of, notes_of
+from evalspec.checks.data.contamination.spans import SpanSearch, Split, dropped_of, notes_of
 from evalspec.checks.data.contamination.table_rows import TableDetector
-from evalspec.checks.data.contamination.texts import SpanDetector, Split, TextDetector
+from evalspec.checks.data.contamination.texts import SpanDetector, TextDetector
+from evalspec.checks.data.contamination.training import look, of_dataset, rows_at
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Estimate, Fact
@@ -45,7 +47,7 @@ from evalspec.evidence.words import plural, verb
 from evalspec.language.inputs import Inputs
 from evalspec.language.parts import CheckResult
 from evalspec.sources.reading.rows import row_digests
-from evalspec.sources.reading.text import check_utf8, tokenised
+from evalspec.sources.reading.text import Tokenised, check_utf8, tokenised
 from evalspec.stats.sets.lookup import Lookup
 from evalspec.tables.comparable import check_comparable, comparable, empty_rows, family
 from evalspec.tables.row_names import row_names, row_names_note
@@ -123,12 +125,13 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
     asked = TestSide(test, table, chosen, named, ours, usable, row_digests(ours))
     blank = BlankRows(asked)
     detectors = [*_detectors(check, inputs, asked, subwords), *further_detectors(check, inputs, asked)]
-    rows = scan(inputs, train, test, [blank, *detectors])
+    look(inputs, train, test, [blank, *detectors], table.nbytes)
     blank.refuse()
+    rows = {name: one.rows for name, one in blank.sets.items()}
     levels = tuple(level for detector in detectors for level in detector.levels())
     repeats = int(usable.sum()) - len(Lookup(asked.digests[usable, 0]))
     compared = ContaminationResult(test, chosen, left_out, usable, levels, repeats, rows)
-    pairs = [pair for detector in detectors for pair in detector.pairs()] if check.show_examples else []
+    pairs = _pairs(inputs, detectors) if check.show_examples else []
     spans = [detector.spans for detector in detectors if isinstance(detector, TextDetector | SpanDetector)]
     facts = _facts(compared)
     score = consequence(check, inputs, asked, levels)
@@ -261,8 +264,19 @@ def _split(ngram: Ngram, subwords: Subwords | None) -> Split:
     if ngram.unit == "tokens":
         assert subwords is not None
         return subwords
-    unit = ngram.unit
-    return lambda texts, first_row: tokenised(texts, unit, first_row)
+    return partial(_tokens, ngram.unit)
+
+
+def _tokens(unit: Literal["words", "characters"], texts: pa.ChunkedArray | pa.Array, first_row: int) -> Tokenised:
+    return tokenised(texts, unit, first_row)
+
+
+def _pairs(inputs: Inputs, detectors: Sequence[Detector]) -> list[RowPair]:
+    """Some rows that were found beside those that they were found in; some of these are read once more."""
+    for detector in detectors:
+        if isinstance(detector, TextDetector | SpanDetector):
+            detector.look_up(partial(rows_at, inputs))
+    return [pair for detector in detectors for pair in detector.pairs()]
 
 
 def _refuse_unreadable(table: pa.Table, columns: Sequence[str], name: str) -> None:
@@ -270,67 +284,15 @@ def _refuse_unreadable(table: pa.Table, columns: Sequence[str], name: str) -> No
         if family(table.schema.field(column).type) == "text":
             first_row = 0
             for chunk in table.column(column).chunks:
-                with _of_dataset(name):
+                with of_dataset(name):
                     check_utf8(chunk, first_row)
                 first_row += len(chunk)
-
-
-@contextmanager
-def _of_dataset(name: str) -> Iterator[None]:
-    """Says in errors which dataset they are about."""
-    try:
-        yield
-    except InputError as error:
-        problem = error.problem
-        message = f"dataset {name}: {problem.message}"
-        raise InputError(message, remedy=problem.remedy, choices=problem.choices) from error
 
 
 def _no_spans(spans: Sequence[SpanSearch], test: str, ngram: Ngram) -> str:
     if not spans:
         return "nothing that is compared is a text long enough to hold an n-gram"
     return f"no row of {test} has the {ngram.size} {ngram.unit} of an n-gram"
-
-
-def scan(inputs: Inputs, train: Sequence[str], test: str, detectors: Sequence[Detector]) -> dict[str, int]:
-    """Let the rows of each training set pass before the detectors, once.
-
-    Args:
-        inputs: What gives the rows.
-        train: Training sets.
-        test: Name of the test set, for the progress.
-        detectors: Made from the test set.
-
-    Returns:
-        Rows of each training set.
-
-    Raises:
-        InputError: Rows can't be read, or hold what can't be compared.
-    """
-    columns = tuple(dict.fromkeys(column for detector in detectors for column in detector.columns))
-    counted = {}
-    for done, name in enumerate(train):
-        for detector in detectors:
-            detector.begin(name)
-        first_row = 0
-        for batch in inputs.batches(name, columns):
-            inputs.progress(done, len(train), f"comparing {test} with {name}, row {first_row:,}")
-            rows = _without_views(pa.Table.from_batches([batch]))
-            with _of_dataset(name):
-                for detector in detectors:
-                    detector.see(rows, first_row)
-            first_row += batch.num_rows
-        counted[name] = first_row
-    inputs.progress(len(train), len(train), f"comparing {test}")
-    return counted
-
-
-def _without_views(rows: pa.Table) -> pa.Table:
-    # Rows can't be taken from views of strings.
-    for index, column in enumerate(rows.schema):
-        if pa.types.is_string_view(column.type):
-            rows = rows.set_column(index, column.name, rows.column(index).cast(pa.large_string()))
-    return rows
 
 
 def _facts(compared: ContaminationResult) -> dict[str, Fact]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +14,18 @@ from evalspec.checks.data.contamination.detector import Level, Mask, RowPair, Te
 from evalspec.checks.data.contamination.examples import PAIRS_SHOWN, example
 from evalspec.evidence.words import plural, verb
 from evalspec.sources.reading.text import Tokenised
-from evalspec.stats.sets.ngrams import NgramIndex, Spans, spans
+from evalspec.stats.sets.ngrams import NgramCounts, NgramIndex, Spans, spans
 from evalspec.tables.ngram import Ngram
 
 KIND, TITLE = "span", "shares a span"
-# Excerpts of training texts are kept for at most so many of them: a bound on memory, far above what is shown.
 MOST_EXCERPTS = 2_000
+"""Rows of training, of the first ones in which an n-gram was seen, that may be shown."""
 LETTERS_BEFORE, LETTERS_OF_SPAN = 120, 400
+
+Split = Callable[[pa.ChunkedArray | pa.Array, int], Tokenised]
+"""Texts, and the number of the first, to what their n-grams are made of; `InputError` where some are no UTF-8."""
+RowsAt = Callable[[str, Sequence[int], Sequence[str]], pa.Table]
+"""Dataset, rising numbers of rows, and columns, to these rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ class SpanSearch:
         self._test, self._asked, self._column, self._rule = test, asked, column, rule
         self._index = NgramIndex(test.tokens, rule.size)
         self._sets: list[str] = []
-        # (training set, row): an example of it, cut around the first n-gram that was found in it.
+        # (training set, row): what it is called, and its text around the first n-gram that was found in it.
         self._excerpts: dict[tuple[int, int], tuple[str, str]] = {}
         self._result: SpanMatches | None = None
 
@@ -71,25 +79,62 @@ class SpanSearch:
         """The texts that follow are of this training set."""
         self._sets.append(train_set)
 
-    def see(self, train: Tokenised, first_row: int, keys: pa.ChunkedArray | None) -> None:
+    def see(self, train: Tokenised, first_row: int) -> None:
         """Look at some training texts.
 
         Args:
             train: n texts.
             first_row: Number of the first of them in its training set.
-            keys: What they are called; None: their number.
         """
-        at = len(self._sets) - 1
-        hits = self._index.see(train.tokens, at, first_row)
-        if not len(hits.token) or len(self._excerpts) >= MOST_EXCERPTS:
-            return
-        texts, first = np.unique(hits.text, return_index=True)
-        for text, token in zip(texts.tolist(), hits.token[first].tolist(), strict=True):
-            if len(self._excerpts) >= MOST_EXCERPTS:
-                return
-            row = first_row + text
-            called = f"row {row:,}" if keys is None else str(keys[text].as_py())
-            self._excerpts[at, row] = (called, train.around(token, LETTERS_BEFORE))
+        self._index.see(train.tokens, len(self._sets) - 1, first_row)
+
+    @property
+    def now(self) -> NgramCounts:
+        """Counts of the training set that goes by."""
+        return self._index.begin(len(self._sets) - 1)
+
+    def take(self, counts: NgramCounts) -> None:
+        """Take over counts of the training set that goes by."""
+        self._index.sets[len(self._sets) - 1] = counts
+
+    def fresh(self) -> SpanSearch:
+        """The same search, without any training text."""
+        other = copy(self)
+        other._index, other._sets, other._excerpts, other._result = copy(self._index), [], {}, None
+        other._index.sets = {}
+        return other
+
+    def look_up(self, split: Split, rows_at: RowsAt, shown: Mask | None = None) -> None:
+        """Read the training rows that `pairs` shows once more.
+
+        Args:
+            split: As the texts were split.
+            rows_at: Rows of a training set, by their numbers.
+            shown: As of `pairs`.
+        """
+        places = [place for _, place in self._chosen(shown)]
+        columns = dict.fromkeys((self._column, *((self._asked.key,) if self._asked.key else ())))
+        for number in sorted({one for one, _ in places}):
+            wanted = sorted({row for one, row in places if one == number})
+            rows = rows_at(self._sets[number], wanted, tuple(columns))
+            for row, one in zip(wanted, (rows.slice(at, 1) for at in range(len(wanted))), strict=True):
+                train = split(one.column(self._column), row)
+                at, ids = self._index.held(train.tokens)
+                token = int(at[self._index.where(number, row, ids)][0])
+                called = str(one.column(self._asked.key)[0].as_py()) if self._asked.key else f"row {row:,}"
+                self._excerpts[number, row] = (called, train.around(token, LETTERS_BEFORE))
+
+    def _chosen(self, shown: Mask | None) -> list[tuple[int, tuple[int, int]]]:
+        """Flagged rows to be shown, each with the training set and the row that it was found in."""
+        judged = self._judged()
+        first_set, first_row = self._first_seen(judged)
+        places = np.stack(self._index.first_seen(), axis=1)
+        known = set(map(tuple, np.unique(places[places[:, 0] >= 0], axis=0)[:MOST_EXCERPTS].tolist()))
+        rows = np.flatnonzero(judged.rows)
+        if shown is not None:
+            rows = rows[np.argsort(shown[rows], kind="stable")]
+        found = ((row, (int(first_set[row]), int(first_row[row]))) for row in rows.tolist())
+        return list(islice(((row, place) for row, place in found if place in known), PAIRS_SHOWN))
 
     def _judged(self) -> SpanMatches:
         if self._result is None:
@@ -133,24 +178,13 @@ class SpanSearch:
         return ~self._index.texts_with()
 
     def pairs(self, shown: Mask | None = None) -> tuple[RowPair, ...]:
-        """Some of the rows that were flagged, with the text that they share.
+        """Some of the rows that were flagged, with the text that they share; after `look_up`.
 
         Args:
             shown: shape (m,), rows that another level shows: they come last.
         """
         judged = self._judged()
-        first_set, first_row = self._first_seen(judged)
-        found = []
-        rows = np.flatnonzero(judged.rows)
-        if shown is not None:
-            rows = rows[np.argsort(shown[rows], kind="stable")]
-        for row in rows.tolist():
-            place = (int(first_set[row]), int(first_row[row]))
-            if place in self._excerpts:
-                found.append(self._pair(row, place, judged))
-            if len(found) == PAIRS_SHOWN:
-                break
-        return tuple(found)
+        return tuple(self._pair(row, at, judged) for row, at in self._chosen(shown) if at in self._excerpts)
 
     def _pair(self, row: int, place: tuple[int, int], judged: SpanMatches) -> RowPair:
         called, excerpt = self._excerpts[place]

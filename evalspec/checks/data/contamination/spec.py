@@ -304,6 +304,11 @@ class Contamination(Check):
         return self
 
     @property
+    def passing(self) -> tuple[str, ...]:
+        """The training sets."""
+        return self.train
+
+    @property
     def named(self) -> tuple[str, ...]:
         """The columns named in ``column``."""
         return (self.column,) if isinstance(self.column, str) else self.column

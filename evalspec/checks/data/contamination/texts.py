@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from evalspec.checks.data.contamination.detector import Level, RowPair, TestSide
-from evalspec.checks.data.contamination.first_match import FirstMatches
-from evalspec.checks.data.contamination.spans import SpanSearch
+from evalspec.checks.data.contamination.detector import Level, Mask, RowPair, TestSide
+from evalspec.checks.data.contamination.first_match import FirstMatches, SetMatches
+from evalspec.checks.data.contamination.spans import RowsAt, SpanSearch, Split
 from evalspec.sources.reading.rows import row_digests
 from evalspec.sources.reading.text import Tokenised, token_shingles, tokenised
 from evalspec.stats.sets.duplicates import DigestIndex, Rows
 from evalspec.stats.sets.hashing import Words, mix
 from evalspec.stats.sets.lookup import Lookup
+from evalspec.stats.sets.ngrams import NgramCounts
 from evalspec.stats.sets.packed_sets import jaccard
 from evalspec.stats.sets.set_join import SetIndex, method_of
 from evalspec.stats.sets.tokens import Tokens, whole_windows, windows
@@ -24,9 +26,6 @@ from evalspec.tables.comparable import comparable
 if TYPE_CHECKING:
     from evalspec.checks.data.contamination.spec import Contamination
     from evalspec.tables.ngram import Ngram
-
-Split = Callable[[pa.ChunkedArray | pa.Array, int], Tokenised]
-"""Texts, and the number of the first, to what their n-grams are made of; `InputError` where some are no UTF-8."""
 
 # What is worked on at a time fits into a processor's cache.
 BYTES_AT_A_TIME = 1 << 19
@@ -58,7 +57,7 @@ class TextDetector:
 
     def __init__(self, asked: TestSide, check: Contamination, split: Split) -> None:
         (self._column,) = asked.columns
-        self._key, self._check, self._split, self.columns = asked.key, check, split, asked.named
+        self._asked, self._check, self._split, self.columns = asked, check, split, asked.named
         test = tokenised(asked.table.column(self._column))
         self._digests = DigestIndex(asked.digests, asked.usable)
         self._alike = Lookup(_alike(test.tokens)[asked.usable])
@@ -67,10 +66,29 @@ class TextDetector:
         self.spans = span_search(asked, self._column, check.ngram, split, test)
         self._exact, self._near = FirstMatches(asked, "equal"), FirstMatches(asked, "nearly equal")
 
+    def fresh(self) -> TextDetector:
+        """The same one, without any training set."""
+        other = copy(self)
+        other._exact, other._near = (FirstMatches(self._asked, one.title) for one in (self._exact, self._near))
+        other.spans = self.spans.fresh()
+        return other
+
     def begin(self, train_set: str) -> None:
         """The batches that follow are of this training set."""
         for search in (self._exact, self._near, self.spans):
             search.begin(train_set)
+
+    @property
+    def now(self) -> tuple[SetMatches, SetMatches, NgramCounts]:
+        """Matches in the training set that goes by, and counts of its n-grams."""
+        return self._exact.now, self._near.now, self.spans.now
+
+    def take(self, found: Sequence[Any]) -> None:
+        """Take over what was found in the training set that goes by."""
+        exact, near, spans = found
+        self._exact.take(exact)
+        self._near.take(near)
+        self.spans.take(spans)
 
     def see(self, rows: pa.Table, first_row: int) -> None:
         """Look at some training rows.
@@ -84,8 +102,7 @@ class TextDetector:
             alike.append(self._alike.find(_alike(train.tokens))[0] + first)
             self._see_near(train.tokens, rows, first, first_row)
             split = train if self._check.ngram.unit == "words" else self._split(texts, first_row + first)
-            keys = rows.column(self._key).slice(first, len(texts)) if self._key else None
-            self.spans.see(split, first_row + first, keys)
+            self.spans.see(split, first_row + first)
         self._see_equal(np.concatenate(alike), rows, first_row)
 
     def _see_equal(self, some: Rows, rows: pa.Table, first_row: int) -> None:
@@ -119,10 +136,17 @@ class TextDetector:
         exact = self._exact.level("exact", "exact_duplicates", f"equal in {self._column}, digests of 128 bits")
         return (exact, self._near.level("near", "near_duplicates", near, but=exact), self.spans.level())
 
+    def look_up(self, rows_at: RowsAt) -> None:
+        """Read the training rows of spans that are shown."""
+        self.spans.look_up(self._split, rows_at, self._shown)
+
+    @property
+    def _shown(self) -> Mask:
+        return self._exact.anywhere | self._near.anywhere
+
     def pairs(self) -> tuple[RowPair, ...]:
-        """Some of each level."""
-        shown = self._exact.anywhere | self._near.anywhere
-        return (*self._exact.pairs("exact"), *self._near.pairs("near"), *self.spans.pairs(shown))
+        """Some of each level; of spans after `look_up`."""
+        return (*self._exact.pairs("exact"), *self._near.pairs("near"), *self.spans.pairs(self._shown))
 
 
 def _alike(tokens: Tokens) -> Words:
@@ -156,13 +180,32 @@ class SpanDetector:
     """
 
     def __init__(self, asked: TestSide, column: str, ngram: Ngram, split: Split) -> None:
-        self._column, self._key, self._split = column, asked.key, split
+        self._column, self._split = column, split
         self.columns = (column, *((asked.key,) if asked.key else ()))
         self.spans = span_search(asked, column, ngram, split)
+
+    def fresh(self) -> SpanDetector:
+        """The same one, without any training set."""
+        other = copy(self)
+        other.spans = self.spans.fresh()
+        return other
 
     def begin(self, train_set: str) -> None:
         """The batches that follow are of this training set."""
         self.spans.begin(train_set)
+
+    @property
+    def now(self) -> tuple[NgramCounts]:
+        """Counts of the training set that goes by."""
+        return (self.spans.now,)
+
+    def take(self, found: Sequence[Any]) -> None:
+        """Take over what the training set that goes by holds."""
+        self.spans.take(found[0])
+
+    def look_up(self, rows_at: RowsAt) -> None:
+        """Read the training rows that are shown."""
+        self.spans.look_up(self._split, rows_at)
 
     def see(self, rows: pa.Table, first_row: int) -> None:
         """Look at some training rows.
@@ -171,14 +214,12 @@ class SpanDetector:
             InputError: A text is no UTF-8.
         """
         for first, texts in portions(rows.column(self._column)):
-            keys = rows.column(self._key).slice(first, len(texts)) if self._key else None
-            split = self._split(texts, first_row + first)
-            self.spans.see(split, first_row + first, keys)
+            self.spans.see(self._split(texts, first_row + first), first_row + first)
 
     def levels(self) -> tuple[Level, ...]:
         """Spans."""
         return (self.spans.level(),)
 
     def pairs(self) -> tuple[RowPair, ...]:
-        """Some of the rows that were flagged."""
+        """Some of the rows that were flagged; after `look_up`."""
         return self.spans.pairs()

@@ -5,22 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.checks.data.integrity import show
 from evalspec.checks.data.integrity.croissant import Croissant, read_croissant
-from evalspec.checks.data.integrity.repeats import (
-    Mixed,
-    RepeatedRow,
-    Repeats,
-    all_differ,
-    may_name,
-    of_rows,
-    of_values,
-    rows_of,
-)
+from evalspec.checks.data.integrity.repeats import Mixed, RepeatedRow, rows_of
 from evalspec.checks.data.integrity.rules import Broken, ColumnState
+from evalspec.checks.data.integrity.summary import IntegritySummary, RowRules
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Fact, Measured, Parts
 from evalspec.evidence.reasons import NoEvidence
@@ -30,8 +23,6 @@ from evalspec.language.parts import CheckResult
 from evalspec.language.scans import Scan
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from evalspec.checks.data.integrity.spec import ColumnRule, Integrity
     from evalspec.evidence.frozen import Cell
     from evalspec.language.inputs import Inputs
@@ -80,14 +71,13 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
         InputError: A rule can't be applied, a file can't be read, or there are no rows.
     """
     card = _card(check, inputs)
-    files = IntegrityResult()
-    _files(check, inputs, card, files)
-    scan: _Scan = inputs.scan(scans_of(check, inputs))[0]
-    found = scan.found
-    if not found.rows:
+    found = IntegrityResult()
+    _files(check, inputs, card, found)
+    seen: IntegritySummary = inputs.scan(scans_of(check, inputs))[0]
+    if not seen.rows:
         raise InputError(f"{check.dataset} has no rows")
-    found.broken[:0], found.notes[:0] = files.broken, files.notes
-    scan.end(inputs)
+    _name_unheld(card, found)
+    _look(check, inputs, seen, found)
     _name_columns(found)
     evidence = show.write(check, inputs.evidence, found.broken)
     rates = {
@@ -106,12 +96,16 @@ def measure(check: Integrity, inputs: Inputs) -> CheckResult:
     if found.duplicates is None:
         missing["duplicate_rows"] = found.no_duplicates
     else:
-        method, first = "counted by 64-bit digests of rows", _twice(found)
+        method, first = "counted by 128-bit digests of rows", _twice(found)
         estimates["duplicate_rows"] = Fact(float(found.duplicates), found.rows, method, first=first)
-    conditions: dict[str, Cell] = {"dataset": check.dataset, "columns": len(found.columns), "rules": len(scan.rules)}
-    if scan.aside:
+    conditions: dict[str, Cell] = {
+        "dataset": check.dataset,
+        "columns": len(found.columns),
+        "rules": len(_rules(check, card)),
+    }
+    if seen.aside:
         # Where nothing is left out, records from before mean the same.
-        conditions["duplicate_rows"] = f"all columns but the key {scan.aside!r}"
+        conditions["duplicate_rows"] = f"all columns but the key {seen.aside!r}"
     return CheckResult(
         estimates=estimates,
         missing=missing,
@@ -133,8 +127,16 @@ def scans_of(check: Integrity, inputs: Inputs) -> tuple[Scan, ...]:
     Raises:
         InputError: It can't be read.
     """
-    name, key = f"rules of {check.name}", inputs.key(check.dataset)
-    return (Scan(check.dataset, name, None, lambda: _Scan(check, _card(check, inputs), key), grows=True),)
+    looked = RowRules(
+        dataset=check.dataset,
+        folder=inputs.evidence,
+        rules=_rules(check, _card(check, inputs)),
+        only=check.only,
+        duplicates_by=check.duplicates_by,
+        split=check.split,
+        key=inputs.key(check.dataset),
+    )
+    return (Scan(check.dataset, f"rules of {check.name}", None, partial(IntegritySummary, looked)),)
 
 
 def _card(check: Integrity, inputs: Inputs) -> Croissant | None:
@@ -163,135 +165,71 @@ def _twice(found: IntegrityResult) -> str:
     return first_of(pairs, found.duplicates)
 
 
-class _Scan:
-    """All that looks at the rows while they go by; a `Watcher`.
-
-    Args:
-        check: Its fields.
-        card: The Croissant file; None: there is none.
-        key: Column that names a row; None: there is none.
-    """
-
-    def __init__(self, check: Integrity, card: Croissant | None, key: str | None) -> None:
-        self._check = check
-        self._key = key
-        self.aside = ""
-        self.found = IntegrityResult()
-        self.rules = _rules(check, card, self.found)
-        self._repeats: Repeats | None = None
-        self._unique: dict[str, Repeats] = {}
-        self._mixed: Mixed | None = None
-        self._names: dict[str, Repeats] = {}
-
-    def _begin(self, schema: pa.Schema) -> None:
-        check, found = self._check, self.found
-        if not schema.names:
-            raise InputError(f"{check.dataset} has no columns")
-        found.columns = {one.name: ColumnState(one.name, one.type, self.rules.get(one.name)) for one in schema}
-        for name in self.rules:
-            if name not in schema.names:
-                found.broken.append((name, Broken("the column is not there", 1)))
-        if check.only:
-            extra = [name for name in schema.names if name not in self.rules]
-            found.broken += [(name, Broken("the schema does not name the column", 1)) for name in extra]
-        names = check.duplicates_by or self._but_the_key(schema.names)
-        self._repeats = Repeats(of_rows(names))
-        self._unique = {
-            name: Repeats(of_values(name)) for name, rule in self.rules.items() if rule.unique and name in schema.names
-        }
-        if check.split is not None:
-            self._mixed = Mixed(check.split, names)
-            others = [one for one in schema if one.name != check.split and one.name in names]
-            if not check.duplicates_by and len(others) > 1:
-                self._names = {one.name: Repeats(of_values(one.name)) for one in others if may_name(one.type)}
-
-    def _but_the_key(self, names: Sequence[str]) -> Sequence[str]:
-        """All columns but the key, which tells copies apart; all of them where nothing else is there."""
-        others = [name for name in names if name not in (self._key, self._check.split)]
-        if self._key not in names or not others:
-            return names
-        self.aside = str(self._key)
-        return [name for name in names if name != self._key]
-
-    def update(self, batch: pa.RecordBatch, first_row: int) -> None:
-        """More rows."""
-        if not self.found.rows:
-            self._begin(batch.schema)
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            self.found.columns[name].update(column, self.found.rows)
-        self.found.rows += batch.num_rows
-        if self._repeats is not None:
-            try:
-                self._repeats.update(batch)
-            except InputError as error:
-                self._repeats, self.found.no_duplicates = None, str(error)
-        for repeats in self._unique.values():
-            repeats.update(batch)
-        for name in [name for name in self._names if not all_differ(batch.column(name))]:
-            del self._names[name]
-        for repeats in self._names.values():
-            repeats.update(batch)
-        if self._mixed is not None:
-            self._mixed.update(batch)
-
-    def end(self, inputs: Inputs) -> None:
-        """Count what stands twice, and look for the first of it."""
-        found, dataset = self.found, self._check.dataset
-        for name, state in found.columns.items():
-            found.broken += [(name, one) for one in state.broken.values()]
-        if self._repeats is not None:
-            found.duplicates, some = self._repeats.found()
-            if len(some):
-                found.shown[TWICE] = rows_of(inputs.batches(dataset), self._repeats, some)
-        for name, repeats in self._unique.items():
-            count, some = repeats.found()
-            if count:
-                rows = rows_of(inputs.batches(dataset), repeats, some)
-                found.broken.append((name, _as_broken("unique", count, rows, name)))
-                found.shown[f"Rows with one {name}"] = rows
-        if self._mixed is not None:
-            self._end_mixed(inputs, self._mixed)
-
-    def _end_mixed(self, inputs: Inputs, mixed: Mixed) -> None:
-        found, split = self.found, str(self._check.split)
-        if mixed.unnamed:
-            found.broken.append((split, Broken("rows without a split", mixed.unnamed)))
-        count, some = mixed.found()
-        named = [name for name, repeats in self._names.items() if repeats.found()[0] == 0]
-        if named and found.rows > 1:
-            found.withhold = NoEvidence(
-                f"{named[0]!r} has another value in every row, so no row could be in two splits; name the columns that "
-                "count in `duplicates_by:`"
-            )
-        if len(mixed.splits) < 2:
-            one = f" ({mixed.splits[0]})" if mixed.splits else ""
-            found.withhold = NoEvidence(f"{split!r} names one split only{one}, so no row could be in two")
-        found.notes.append(f"Splits in {split!r}: {', '.join(mixed.splits[:10])}.")
+def _look(check: Integrity, inputs: Inputs, seen: IntegritySummary, found: IntegrityResult) -> None:
+    """Add what the rows say, with the first of those that stand twice."""
+    found.rows, found.columns, found.no_duplicates = seen.rows, seen.columns, seen.no_duplicates
+    found.broken += seen.absent
+    for name, state in seen.columns.items():
+        found.broken += [(name, one) for one in sorted(state.broken.values(), key=lambda one: one.order)]
+    if seen.repeats is not None:
+        found.duplicates, some = seen.repeats.found()
+        if some.size:
+            found.shown[TWICE] = rows_of(inputs.batches(check.dataset), seen.repeats, some)
+    for name, repeats in seen.unique.items():
+        count, some = repeats.found()
         if count:
-            rows = rows_of(inputs.batches(self._check.dataset), mixed, some)
-            found.broken.append((split, _as_broken("rows in several splits", count, rows, split)))
-            found.shown["Rows in several splits"] = rows
+            rows = rows_of(inputs.batches(check.dataset), repeats, some)
+            found.broken.append((name, _as_broken("unique", count, rows, name)))
+            found.shown[f"Rows with one {name}"] = rows
+    if seen.mixed is not None:
+        _mixed(check, inputs, seen, seen.mixed, found)
+
+
+def _mixed(check: Integrity, inputs: Inputs, seen: IntegritySummary, mixed: Mixed, found: IntegrityResult) -> None:
+    """Add rows that stand in several splits."""
+    split = str(check.split)
+    if mixed.unnamed:
+        found.broken.append((split, Broken("rows without a split", mixed.unnamed)))
+    count, some = mixed.found()
+    named = [name for name, repeats in seen.names.items() if repeats.found()[0] == 0]
+    if named and found.rows > 1:
+        found.withhold = NoEvidence(
+            f"{named[0]!r} has another value in every row, so no row could be in two splits; name the columns that "
+            "count in `duplicates_by:`"
+        )
+    if len(mixed.splits) < 2:
+        one = f" ({mixed.splits[0]})" if mixed.splits else ""
+        found.withhold = NoEvidence(f"{split!r} names one split only{one}, so no row could be in two")
+    found.notes.append(f"Splits in {split!r}: {', '.join(mixed.splits[:10])}.")
+    if count:
+        rows = rows_of(inputs.batches(check.dataset), mixed, some)
+        found.broken.append((split, _as_broken("rows in several splits", count, rows, split)))
+        found.shown["Rows in several splits"] = rows
 
 
 def _as_broken(rule: str, count: int, rows: Sequence[RepeatedRow], name: str) -> Broken:
     return Broken(rule, count, [row.number for row in rows], [row.cells.get(name, "") for row in rows])
 
 
-def _rules(check: Integrity, card: Croissant | None, found: IntegrityResult) -> dict[str, ColumnRule]:
+def _rules(check: Integrity, card: Croissant | None) -> dict[str, ColumnRule]:
     """Rules of the spec on top of types from the Croissant file."""
     from evalspec.checks.data.integrity.spec import ColumnRule
 
-    rules: dict[str, ColumnRule] = {}
-    for name, kind in ({} if card is None else card.columns).items():
-        rules[name] = ColumnRule(type=kind)
-        if kind is None and card is not None:
-            found.notes.append(
-                f"Column {name!r} is {card.types[name] or 'without a type'} in the Croissant file: not held."
-            )
+    rules = {name: ColumnRule(type=kind) for name, kind in ({} if card is None else card.columns).items()}
     for name, rule in check.table_schema.items():
         before = rules.get(name)
         rules[name] = rule if before is None or rule.type is not None else rule.model_copy(update={"type": before.type})
     return rules
+
+
+def _name_unheld(card: Croissant | None, found: IntegrityResult) -> None:
+    """Name columns whose type in the Croissant file is none that can be held."""
+    if card is not None:
+        unheld = [name for name, kind in card.columns.items() if kind is None]
+        found.notes += [
+            f"Column {name!r} is {card.types[name] or 'without a type'} in the Croissant file: not held."
+            for name in unheld
+        ]
 
 
 def _files(check: Integrity, inputs: Inputs, card: Croissant | None, found: IntegrityResult) -> None:

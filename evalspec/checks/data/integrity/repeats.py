@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,16 @@ import pyarrow.compute as pc
 
 from evalspec.checks.data.integrity.rules import shown
 from evalspec.errors import InputError
-from evalspec.sources.reading.rows import hash_values, row_digests
+from evalspec.language.states import State, Value, under
+from evalspec.sources.reading.rows import hash_values
+from evalspec.tables.buckets import Buckets, coded, counted, maybe_repeated
+from evalspec.tables.row_hashes import RowHashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Digests = NDArray[np.uint64]
+    Mask = NDArray[np.bool_]
 
 GROUPS_SHOWN = 10
 """Groups of equal rows that are looked up again to be shown."""
@@ -31,36 +35,55 @@ MOST_LOOKED_AT = 10_000
 
 
 class Repeats:
-    """Digests of rows that go by: 8 bytes a row are held.
+    """Digests of rows that go by, or of values of a column, which don't count where they are missing.
 
     Args:
-        digest: Digests of a batch's rows, and which rows count.
+        names: Columns that count.
+        kept: Keeps digests of 128 bits.
+        value: It is values of a single column.
     """
 
-    def __init__(self, digest: Callable[[pa.RecordBatch], tuple[Digests, NDArray[np.bool_] | None]]) -> None:
-        self.digest = digest
-        self.rows = 0
-        self._parts: list[Digests] = []
+    def __init__(self, names: Sequence[str], kept: Buckets, *, value: bool = False) -> None:
+        self._names, self._kept, self._value = tuple(names), kept, value
 
-    def update(self, batch: pa.RecordBatch) -> None:
+    def digest(self, hashes: RowHashes) -> tuple[Digests, Mask | None]:
+        """Digests of a batch's rows, shape (2, n), and which rows count; None: all."""
+        if not self._value:
+            return hashes.rows(self._names), None
+        (name,) = self._names
+        column = hashes.batch.column(name)
+        missing = np.asarray(column.is_null(nan_is_null=pa.types.is_floating(column.type)))
+        return hashes.values(name), ~missing if missing.any() else None
+
+    def update(self, hashes: RowHashes) -> None:
         """More rows."""
-        digests, counted = self.digest(batch)
-        self._parts.append(digests if counted is None else digests[counted])
-        self.rows += len(self._parts[-1])
+        digests, counts = self.digest(hashes)
+        self._kept.add(digests if counts is None else digests[:, counts])
+
+    def merge(self, later: Repeats) -> None:
+        """Take over what another one has seen."""
+        self._kept.merge(later._kept)
 
     def found(self) -> tuple[int, Digests]:
-        """Rows that are equal to an earlier one, and some digests that stand more than once."""
-        ordered = np.empty(self.rows, np.uint64)
-        place = 0
-        while self._parts:
-            part = self._parts.pop()
-            ordered[place : place + len(part)] = part
-            place += len(part)
-        ordered.sort()
-        again = ordered[1:] == ordered[:-1]
-        count = int(np.count_nonzero(again))
-        some = ordered[1:][again][: 100 * GROUPS_SHOWN] if count else ordered[:0]
-        return count, np.unique(some)[:GROUPS_SHOWN]
+        """Rows that are equal to an earlier one, and the first of the digests that stand more than once, shape (2, k).
+
+        Those that stand very often leave room for fewer.
+        """
+        count, some = 0, _Some()
+        for rows, times in self._kept.each():
+            digests, each = _repeated(rows, times)
+            count += int(each.sum()) - len(each)
+            some.add(digests, each - 1)
+        return count, some.end()
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        return {"names": list(self._names), "value": self._value} | under("kept", self._kept.fields())
+
+    @classmethod
+    def of_fields(cls, fields: State) -> Repeats:
+        """The digests of which these are the fields."""
+        return cls(fields.texts("names"), Buckets.of_fields(fields.at("kept")), value=fields.scalar("value"))
 
 
 class Mixed:
@@ -69,9 +92,11 @@ class Mixed:
     Args:
         split: Column that names the split.
         names: Columns that count.
+        kept: Keeps digests of 128 bits, and one of the split.
+        unnamed: Rows without a split.
     """
 
-    def __init__(self, split: str, names: Sequence[str]) -> None:
+    def __init__(self, split: str, names: Sequence[str], kept: Buckets) -> None:
         self._split = split
         self._names = [name for name in names if name != split]
         if not self._names:
@@ -79,24 +104,27 @@ class Mixed:
                 f"there is no column beside {split!r} in which rows could be equal",
                 remedy="name some in `duplicates_by:`",
             )
-        self._splits: dict[str, int] = {}
-        self._digests: list[Digests] = []
-        self._codes: list[NDArray[np.int32]] = []
+        self._kept = kept
+        self._splits: dict[str, None] = {}
         self.unnamed = 0
 
-    def digest(self, batch: pa.RecordBatch) -> tuple[Digests, NDArray[np.bool_] | None]:
-        """Of what stands in a row beside its split."""
-        return row_digests(pa.Table.from_batches([batch]), self._names)[:, 0], None
+    def digest(self, hashes: RowHashes) -> tuple[Digests, Mask | None]:
+        """Of what stands in a row beside its split, shape (2, n)."""
+        return hashes.rows(self._names), None
 
-    def update(self, batch: pa.RecordBatch) -> None:
+    def update(self, hashes: RowHashes) -> None:
         """More rows."""
-        encoded = batch.column(self._split).cast(pa.string()).dictionary_encode()
-        names = encoded.dictionary.to_pylist()
-        codes = np.array([self._splits.setdefault(name, len(self._splits)) for name in names] + [-1], np.int32)
-        indices = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
-        self.unnamed += encoded.null_count
-        self._codes.append(codes[indices])
-        self._digests.append(self.digest(batch)[0])
+        splits = hashes.batch.column(self._split).cast(pa.string())
+        self._splits |= dict.fromkeys(splits.drop_null().unique().to_pylist())
+        self.unnamed += splits.null_count
+        lanes = np.concatenate([self.digest(hashes)[0], hash_values(splits)[:1]])
+        self._kept.add(lanes if not splits.null_count else lanes[:, np.asarray(splits.is_valid())])
+
+    def merge(self, later: Mixed) -> None:
+        """Take over what another one has seen."""
+        self._splits |= later._splits
+        self.unnamed += later.unnamed
+        self._kept.merge(later._kept)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -104,16 +132,71 @@ class Mixed:
         return tuple(self._splits)
 
     def found(self) -> tuple[int, Digests]:
-        """Rows that stand in two splits or more, and some of their digests."""
-        digests, codes = np.concatenate(self._digests), np.concatenate(self._codes)
-        named = codes >= 0
-        digests, codes = digests[named], codes[named]
-        order = np.lexsort((codes, digests))
-        digests, codes = digests[order], codes[order]
-        other = (digests[1:] == digests[:-1]) & (codes[1:] != codes[:-1])
-        mixed = np.unique(digests[1:][other])
-        left, right = (np.searchsorted(digests, mixed, side=side) for side in ("left", "right"))
-        return int((right - left).sum()), mixed[:GROUPS_SHOWN]
+        """Rows that stand in two splits or more, and the first of their digests, shape (2, k)."""
+        count, some = 0, _Some()
+        for rows, times in self._kept.each():
+            digests, each = _mixed(rows, times)
+            count += int(each.sum())
+            some.add(digests, np.zeros(len(each), np.int64))
+        return count, some.end()
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        return {
+            "split": self._split, "names": self._names, "splits": list(self._splits), "unnamed": self.unnamed,
+        } | under("kept", self._kept.fields())  # fmt: skip
+
+    @classmethod
+    def of_fields(cls, fields: State) -> Mixed:
+        """The rows of which these are the fields."""
+        kept = Buckets.of_fields(fields.at("kept"))
+        mixed = cls(fields.scalar("split"), fields.texts("names"), kept)
+        mixed._splits, mixed.unnamed = dict.fromkeys(fields.texts("splits")), fields.scalar("unnamed")
+        return mixed
+
+
+class _Some:
+    """The first of the digests to be shown."""
+
+    def __init__(self) -> None:
+        self._parts: list[Digests] = [np.zeros((2, 0), np.uint64)]
+        self._left, self._room = GROUPS_SHOWN, 100 * GROUPS_SHOWN
+
+    def add(self, digests: Digests, rooms: NDArray[np.int64]) -> None:
+        """More digests, rising, and how much room each takes."""
+        taken = min(self._left, int(np.count_nonzero(np.cumsum(rooms) - rooms < self._room)))
+        self._parts.append(digests[:, :taken])
+        self._left -= taken
+        self._room -= int(rooms[:taken].sum())
+
+    def end(self) -> Digests:
+        """All of them, shape (2, k)."""
+        return np.concatenate(self._parts, axis=1)
+
+
+def _repeated(rows: Digests, times: NDArray[np.int64] | None) -> tuple[Digests, NDArray[np.int64]]:
+    """Digests that stand more than once, rising, shape (2, k), and how often each does."""
+    if times is None:
+        rows = rows[:, maybe_repeated(rows[0])]
+    digests, each = counted(rows, times)
+    more = each > 1
+    digests, each = digests[:, more], each[more]
+    order = np.lexsort(digests[::-1])
+    return digests[:, order], each[order]
+
+
+def _mixed(rows: Digests, times: NDArray[np.int64] | None) -> tuple[Digests, NDArray[np.int64]]:
+    """Digests that stand in two splits or more, rising, shape (2, k), and how many rows have each."""
+    if times is None:
+        rows = rows[:, maybe_repeated(rows[0])]
+    pairs, each = counted(rows, times)
+    codes, first = coded(pairs[:2])
+    total = np.zeros(len(first), np.int64)
+    np.add.at(total, codes, each)
+    several = np.bincount(codes, minlength=len(first)) > 1
+    digests, total = pairs[:2, first[several]], total[several]
+    order = np.lexsort(digests[::-1])
+    return digests[:, order], total[order]
 
 
 def may_name(kind: pa.DataType) -> bool:
@@ -131,26 +214,6 @@ def all_differ(column: pa.Array) -> bool:
     return longest <= LONGEST_NAME and not pc.any(pc.match_substring_regex(column, _OF_TEXT)).as_py()
 
 
-def of_rows(names: Sequence[str]) -> Callable[[pa.RecordBatch], tuple[Digests, NDArray[np.bool_] | None]]:
-    """Digests of rows by these columns."""
-
-    def digest(batch: pa.RecordBatch) -> tuple[Digests, NDArray[np.bool_] | None]:
-        return row_digests(pa.Table.from_batches([batch]), names)[:, 0], None
-
-    return digest
-
-
-def of_values(name: str) -> Callable[[pa.RecordBatch], tuple[Digests, NDArray[np.bool_] | None]]:
-    """Digests of a column's values; missing ones don't count."""
-
-    def digest(batch: pa.RecordBatch) -> tuple[Digests, NDArray[np.bool_] | None]:
-        column = batch.column(name)
-        missing = np.asarray(column.is_null(nan_is_null=pa.types.is_floating(column.type)))
-        return hash_values(column, name)[0], ~missing
-
-    return digest
-
-
 @dataclass(frozen=True)
 class RepeatedRow:
     """A row to look at."""
@@ -165,18 +228,18 @@ def rows_of(batches: Iterator[pa.RecordBatch], repeats: Repeats | Mixed, wanted:
     Args:
         batches: All rows once more.
         repeats: Makes the digests.
-        wanted: Those that stand more than once.
+        wanted: Those that stand more than once, shape (2, k).
     """
-    groups: dict[int, list[RepeatedRow]] = {int(one): [] for one in wanted}
+    groups: dict[tuple[int, int], list[RepeatedRow]] = {(a, b): [] for a, b in wanted.T.tolist()}
     offset = 0
     for batch in batches:
-        digests, counted = repeats.digest(batch)
+        digests, counts = repeats.digest(RowHashes(batch))
         # numpy 2.0 overflows on wide integers where it chooses for itself.
-        among = np.isin(digests, wanted, kind="sort")
-        hits = among if counted is None else among & counted
+        among = np.isin(digests[0], wanted[0], kind="sort")
+        hits = among if counts is None else among & counts
         for row in np.flatnonzero(hits)[:MOST_LOOKED_AT]:
-            group = groups[int(digests[row])]
-            if len(group) < 2:
+            group = groups.get((int(digests[0, row]), int(digests[1, row])))
+            if group is not None and len(group) < 2:
                 cells = batch.slice(int(row), 1).to_pylist()[0]
                 some = list(cells.items())[:COLUMNS_SHOWN]
                 group.append(RepeatedRow(int(row) + offset, {name: shown(value) for name, value in some}))

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import is_number
 from evalspec.evidence.words import plural
+from evalspec.language.parts import BATCH_ROWS
+from evalspec.language.states import State, Value, under
 from evalspec.tables.columns import plain
 
 if TYPE_CHECKING:
@@ -46,17 +48,33 @@ class Broken:
         count: How many.
         rows: Numbers of the first of them; none where it is the column as a whole.
         values: What stands there.
+        place: Of the rule among those of its column.
     """
 
     rule: str
     count: int = 0
     rows: list[int] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
+    place: int = 0
 
     @property
     def said(self) -> str:
         """The rule, and how many cells break it."""
         return f"{self.rule} ({plural(self.count, 'cell')})" if self.rows else self.rule
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Rules of a column are told by the batch of rows that breaks them first, then by their places."""
+        return (self.rows[0] // BATCH_ROWS if self.rows else 0), self.place
+
+    def merge(self, later: Broken) -> None:
+        """Take over cells of the rows that come after."""
+        if not later.rows:
+            return
+        room = MOST_KEPT - len(self.rows)
+        self.count += later.count
+        self.rows += later.rows[:room]
+        self.values += later.values[:room]
 
 
 @dataclass
@@ -70,6 +88,7 @@ class Facts:
         infinite: Infinite numbers.
         low: Smallest value; None: there is none, or its type has no order.
         high: Largest value, likewise.
+        kind: Type of these two.
     """
 
     type: str
@@ -78,6 +97,7 @@ class Facts:
     infinite: int = 0
     low: Any = None
     high: Any = None
+    kind: pa.DataType | None = None
 
     def update(self, array: pa.Array, missing: Mask) -> None:
         """More cells."""
@@ -93,9 +113,35 @@ class Facts:
         if not len(present) or pa.types.is_duration(kind):
             return
         ends = pc.min_max(present)
-        low, high = ends["min"].as_py(), ends["max"].as_py()
+        self._widen(ends["min"].as_py(), ends["max"].as_py(), kind)
+
+    def _widen(self, low: Any, high: Any, kind: pa.DataType | None) -> None:
+        self.kind = kind
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
+
+    def merge(self, later: Facts) -> None:
+        """Take over those of cells that come after."""
+        self.rows += later.rows
+        self.missing += later.missing
+        self.infinite += later.infinite
+        if later.low is not None:
+            self._widen(later.low, later.high, later.kind)
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        ends = pa.array([self.low, self.high], self.kind)
+        return {
+            "type": self.type, "rows": self.rows, "missing": self.missing, "infinite": self.infinite, "ends": ends,
+        }  # fmt: skip
+
+    @classmethod
+    def of_fields(cls, fields: State) -> Facts:
+        """The counts of which these are the fields."""
+        ends = fields.values("ends")
+        facts = cls(*(fields.scalar(name) for name in ("type", "rows", "missing", "infinite")))
+        (facts.low, facts.high), facts.kind = ends.to_pylist(), None if ends.null_count else ends.type
+        return facts
 
     @property
     def constant(self) -> bool:
@@ -108,13 +154,14 @@ class ColumnState:
 
     Args:
         name: Its name.
-        kind: Its type.
+        facts: Counts of its cells.
         rule: What must hold; None: nothing.
+        broken: Rule, in words: the cells that break it.
     """
 
-    def __init__(self, name: str, kind: pa.DataType, rule: ColumnRule | None) -> None:
+    def __init__(self, name: str, facts: Facts, rule: ColumnRule | None = None) -> None:
         self.name = name
-        self.facts = Facts(str(kind))
+        self.facts = facts
         self.broken: dict[str, Broken] = {}
         self._rule = rule
 
@@ -133,23 +180,57 @@ class ColumnState:
         self.facts.update(array, missing)
         if self._rule is None or pa.types.is_null(array.type):
             if self._rule is not None and not self._rule.nullable:
-                self._cells("not nullable", missing, array, offset)
+                self._cells(Broken("not nullable"), missing, array, offset)
             return
-        for rule, mask in _broken(self.name, array, missing, self._rule):
+        for place, (rule, mask) in enumerate(_broken(self.name, array, missing, self._rule)):
             if mask is None:
-                self.broken.setdefault(rule, Broken(rule, 1))
+                self.broken.setdefault(rule, Broken(rule, 1, place=place))
             else:
-                self._cells(rule, mask, array, offset)
+                self._cells(Broken(rule, place=place), mask, array, offset)
 
-    def _cells(self, rule: str, mask: Mask, array: pa.Array, offset: int) -> None:
+    def _cells(self, broken: Broken, mask: Mask, array: pa.Array, offset: int) -> None:
         count = int(np.count_nonzero(mask))
         if not count:
             return
-        found = self.broken.setdefault(rule, Broken(rule))
+        found = self.broken.setdefault(broken.rule, broken)
         found.count += count
         rows = np.flatnonzero(mask)[: MOST_KEPT - len(found.rows)]
         found.rows += [int(row) + offset for row in rows]
         found.values += [shown(value) for value in array.take(pa.array(rows)).to_pylist()]
+
+    def merge(self, later: ColumnState) -> None:
+        """Take over what another one has seen, of cells that come after."""
+        self.facts.merge(later.facts)
+        for rule, theirs in later.broken.items():
+            mine = self.broken.setdefault(rule, theirs)
+            if mine is not theirs:
+                mine.merge(theirs)
+
+    def fields(self) -> dict[str, Value]:
+        """All that is kept, for `evalspec.language.states`."""
+        broken = list(self.broken.values())
+        fields: dict[str, Value] = {
+            "name": self.name,
+            "broken": [one.rule for one in broken],
+            "counts": np.array([one.count for one in broken], np.int64),
+            "places": np.array([one.place for one in broken], np.int64),
+            "kept": np.array([len(one.rows) for one in broken], np.int64),
+            "cells": np.array([row for one in broken for row in one.rows], np.int64),
+            "values": [value for one in broken for value in one.values],
+        }
+        return fields | under("facts", self.facts.fields())
+
+    @classmethod
+    def of_fields(cls, fields: State) -> ColumnState:
+        """The column of which these are the fields."""
+        state, start = cls(fields.scalar("name"), Facts.of_fields(fields.at("facts"))), 0
+        cells, values = fields.numbers("cells").tolist(), fields.texts("values")
+        numbers = [fields.numbers(name).tolist() for name in ("counts", "places", "kept")]
+        for rule, count, place, kept in zip(fields.texts("broken"), *numbers, strict=True):
+            end = start + kept
+            state.broken[rule] = Broken(rule, count, cells[start:end], values[start:end], place)
+            start = end
+        return state
 
 
 def shown(value: object) -> str:

@@ -107,11 +107,13 @@ class Integrity(Check):
 
     One pass over all rows, some at a time, so that tables larger than memory are read, shared with other checks of the
     spec that look at them (`shift`, `coverage`); a second one only to show duplicate rows. All figures are exact
-    facts of these rows. Equal rows are found by 64-bit digests of typed values (among 100 million rows the chance of
-    one accidental pair is under 1 in 3,000); columns of a type that has no digest are named. A Croissant file (JSON-LD,
-    version 1.0 or 1.1) gives types of fields and sha256 of files; rules in `table_schema` come on top. Rows that break
-    a rule are written to the evidence, the first 10,000 of each rule. Constant columns, columns without any value and
-    infinite numbers are named and count only where a rule says so.
+    facts of these rows. Equal rows are found by 128-bit digests of typed values (among ten thousand million rows the
+    chance of one accidental pair is under 1e-18); columns of a type that has no digest are named. Beyond a million rows
+    digests lie on the disk of the run's folder, 16 bytes a row for duplicates and 16 for each `unique` column, in files
+    without a name that are gone when the run ends, however it ends. A Croissant file (JSON-LD, version 1.0 or 1.1)
+    gives types of fields and sha256 of files; rules in `table_schema` come on top. Rows that break a rule are written
+    to the evidence, the first 10,000 of each rule. Constant columns, columns without any value and infinite numbers are
+    named and count only where a rule says so.
 
     ## What it cannot show
 

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evalspec.checks.data.leakage.train_side import Firsts, Keys
+from evalspec.checks.data.leakage.train_side import FirstLabels, Keys, label_digests
 from evalspec.sources.reading.rows import row_digests
 from evalspec.tables.comparable import check_comparable, empty_rows
-from evalspec.tables.shared_rows import Rows, Shared
+from evalspec.tables.shared_rows import Shared
 
 if TYPE_CHECKING:
     from evalspec.checks.data.leakage.spec import Leakage
@@ -72,35 +72,17 @@ class Conflicts:
         rows, labels, told = [], [], []
         for some in test:
             rows.append(row_digests(some, features))
-            labels.append(_label_digests(some, label))
+            labels.append(label_digests(some, label))
             told.append(~empty_rows(some.select(list(features))))
-        self._labels: Words = np.concatenate(labels)
+        self._own: Words = np.concatenate(labels)
         self.told: NDArray[np.bool_] = np.concatenate(told)
-        self._keys = Keys(np.concatenate(rows))
-        size = len(self._keys)
-        self._first, self._other = Firsts(size), Firsts(size)
-        self._first_label = np.zeros((size, 2), np.uint64)
-        self._take(self._keys.of_row, self._labels, np.arange(len(self.told)), 0)
+        self.keys = Keys(np.concatenate(rows))
+        self._labels = FirstLabels(len(self.keys))
+        self._labels.see(self.keys.of_row, self._own, np.arange(len(self.told)), 0)
 
-    def see(self, rows: pa.Table, label: str, number: int, first_row: int) -> None:
-        """More rows of a labelled training set.
-
-        Args:
-            rows: n rows.
-            label: Its label.
-            number: Of the set; the test set is 0.
-            first_row: Number of the first of these rows in it.
-        """
-        at, keys = self._keys.find(row_digests(rows, self.features))
-        self._take(keys, _label_digests(rows, label)[at], at + first_row, number)
-
-    def _take(self, keys: Rows, labels: Words, rows: Rows, number: int) -> None:
-        new = self._first.rows[keys] < 0
-        found, first = np.unique(keys[new], return_index=True)
-        self._first_label[found] = labels[new][first]
-        self._first.update(keys, rows, number)
-        unlike = (labels != self._first_label[keys]).any(axis=1)
-        self._other.update(keys[unlike], rows[unlike], number)
+    def take(self, trained: FirstLabels) -> None:
+        """Take over rows of labelled training sets, whose numbers begin with 1."""
+        self._labels.merge(trained)
 
     def found(self, check: Leakage, sets: tuple[str, ...], unlabelled: Sequence[str]) -> Shared:
         """Test rows that are equal to a row with another label.
@@ -110,20 +92,16 @@ class Conflicts:
             sets: Names of the sets by their numbers.
             unlabelled: Training sets without labels.
         """
-        key = self._keys.of_row
-        hits = np.flatnonzero((self._other.rows[key] >= 0) & self.told)
+        key, first, other = self.keys.of_row, self._labels.first, self._labels.other
+        hits = np.flatnonzero((other.rows[key] >= 0) & self.told)
         key = key[hits]
         # The first equal row, or where that has the row's own label the first one with another.
-        same = (self._first_label[key] == self._labels[hits]).all(axis=1)
-        other_rows = np.where(same, self._other.rows[key], self._first.rows[key])
-        other_sets = np.where(same, self._other.sets[key], self._first.sets[key])
+        same = (self._labels.first_label[key] == self._own[hits]).all(axis=1)
+        other_rows = np.where(same, other.rows[key], first.rows[key])
+        other_sets = np.where(same, other.sets[key], first.sets[key])
         notes = (f"Labels are not compared with those of {', '.join(unlabelled)}: there are none.",)
         return Shared(
             "conflicting_labels", hits, other_rows, other_sets, sets, int(self.told.sum()),
             f"rows of {check.test} equal to another row in {len(self.features)} columns, with another label",
             notes=notes if unlabelled else (),
         )  # fmt: skip
-
-
-def _label_digests(rows: pa.Table, label: str) -> Words:
-    return row_digests(pa.table({"label": rows.column(label)}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,17 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evalspec.checks.data.leakage.columns import Ids, Places, TooFar, check_ids, coarser, scale_of
+from evalspec.checks.data.leakage.columns import Ids, Places, check_ids, coarser, scale_of
 from evalspec.checks.data.leakage.conflicts import Conflicts, check_labelled, descriptive, features_of
 from evalspec.checks.data.leakage.show import blocks, evidence_file, write
 from evalspec.checks.data.leakage.target import OTHERS, LabelSignal, judged_columns, target_leakage
-from evalspec.checks.data.leakage.train_side import TestRows, Trained
+from evalspec.checks.data.leakage.train_side import RowIndex, TestRows, Trained, TrainingSet
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
 from evalspec.evidence.remedies import MOST_ROWS, RemoveRows
 from evalspec.language.parts import CheckResult
+from evalspec.language.scans import Scan
+from evalspec.tables.looked_up import looked_up
 from evalspec.tables.row_names import row_names, row_names_note
 from evalspec.tables.shared_rows import Shared, counted
 
@@ -85,8 +88,8 @@ def measure(check: Leakage, inputs: Inputs) -> CheckResult:
         notes += [row_names_note(name, check.test, "columns") for name in named_by]
         described = tuple(name for name in described if name not in named_by)
         conflicts = _conflicts(check, inputs, heads, label, described)
-    trained = _train(check, inputs, heads, test, conflicts)
-    _count(check, test, trained, findings)
+    asked, trained = _train(check, inputs, heads, test, conflicts)
+    _count(check, test, asked, trained, findings)
     if conflicts is not None:
         found = conflicts if isinstance(conflicts, str) else _of_conflicts(check, inputs, conflicts)
         findings.add("conflicting_labels", found)
@@ -187,33 +190,37 @@ def _of_conflicts(check: Leakage, inputs: Inputs, conflicts: Conflicts) -> Share
 
 def _train(
     check: Leakage, inputs: Inputs, heads: Mapping[str, pa.Table], test: pa.Table, conflicts: Conflicts | str | None
-) -> Trained:
+) -> tuple[TestRows, Trained]:
     """One pass over every training set; with coarser times once more where these are beyond nanoseconds."""
     if check.entity:
         check_ids(heads, check.entity)
     times = scale_of(heads, check.time, "time") if check.time else None
     positions = scale_of(heads, check.index, "position") if check.index else None
     seen = conflicts if isinstance(conflicts, Conflicts) else None
-    try:
-        return _passed(check, inputs, TestRows.of(check, test, heads, (times, positions)), seen)
-    except TooFar:
-        return _passed(check, inputs, TestRows.of(check, test, heads, (coarser(times), coarser(positions))), seen)
+    asked = TestRows.of(check, test, heads, (times, positions))
+    trained = _passed(check, inputs, asked, seen)
+    if trained.too_far:
+        asked = TestRows.of(check, test, heads, (coarser(times), coarser(positions)))
+        trained = _passed(check, inputs, asked, seen)
+    return asked, trained
 
 
 def _passed(check: Leakage, inputs: Inputs, asked: TestRows, conflicts: Conflicts | None) -> Trained:
-    trained, labelled = Trained(check, asked), 0
+    """Findings in the training sets; where a time is beyond nanoseconds, nothing but that."""
+    features, keys = ((), None) if conflicts is None else (conflicts.features, conflicts.keys)
+    index = RowIndex(check, asked, features, keys)
+    trained, labelled = Trained(index), 0
     for number, name in enumerate(check.train):
         label = None if conflicts is None else inputs.label(name)
         labelled += label is not None
-        wanted = [*check.placing, *(() if label is None or conflicts is None else (*conflicts.features, label))]
-        first_row = 0
-        for batch in inputs.batches(name, list(dict.fromkeys(wanted))) if wanted else ():
-            inputs.progress(number, len(check.train), f"comparing {check.test} with {name}, row {first_row:,}")
-            rows = pa.Table.from_batches([batch])
-            trained.see(rows, name, number, first_row)
-            if label is not None and conflicts is not None:
-                conflicts.see(rows, label, labelled, first_row)
-            first_row += batch.num_rows
+        columns = index.columns(label)
+        inputs.progress(number, len(check.train), f"comparing {check.test} with {name}")
+        if columns:
+            make = partial(Trained, index, TrainingSet(name, number, label, labelled))
+            key = f"training of {check.name}, {asked.scales}"
+            trained.merge(looked_up(inputs, Scan(name, key, columns, make), index.size))
+    if conflicts is not None and trained.labels is not None and not trained.too_far:
+        conflicts.take(trained.labels)
     return trained
 
 
@@ -224,11 +231,10 @@ def _refuse_absent(check: Leakage, tables: Mapping[str, pa.Table]) -> None:
                 raise InputError(f"dataset {name} has no column {column!r}", choices=table.column_names)
 
 
-def _count(check: Leakage, test: pa.Table, trained: Trained, findings: Findings) -> None:
+def _count(check: Leakage, test: pa.Table, asked: TestRows, trained: Trained, findings: Findings) -> None:
     """Entities, times and positions."""
-    asked = trained.asked
     if asked.ids is not None and check.train:
-        findings.add("group_overlap", _groups(check, asked.ids, trained))
+        findings.add("group_overlap", _groups(check, asked, asked.ids, trained))
     if asked.times is not None and check.train:
         findings.add("time_overlap", _times(check, asked.times, trained))
     if asked.times is not None and asked.ids is not None and check.train:
@@ -255,7 +261,7 @@ def _unknown(
     )
 
 
-def _groups(check: Leakage, test: Ids, trained: Trained) -> Shared | str:
+def _groups(check: Leakage, asked: TestRows, test: Ids, trained: Trained) -> Shared | str:
     if test.missing.all():
         return f"no row of {check.test} has a {check.who!r}"
     key = trained.key_of_row
@@ -265,15 +271,15 @@ def _groups(check: Leakage, test: Ids, trained: Trained) -> Shared | str:
         "group_overlap", hits, trained.groups.rows[key[hits]], trained.groups.sets[key[hits]], check.train,
         int((~test.missing).sum()), f"rows of {check.test} whose {check.who!r} occurs in {', '.join(check.train)}",
         withhold=_unknown(check, test.missing, absent, check.entity, "whether theirs is new"),
-        notes=_alike(check, trained, len(hits)),
+        notes=_alike(check, asked, trained, len(hits)),
     )  # fmt: skip
 
 
-def _alike(check: Leakage, trained: Trained, found: int) -> tuple[str, ...]:
+def _alike(check: Leakage, asked: TestRows, trained: Trained, found: int) -> tuple[str, ...]:
     """A note on ids that would be equal but for case and white space."""
-    if trained.asked.texts is None or trained.texts is None:
+    if asked.texts is None or trained.texts is None:
         return ()
-    shared = pc.is_in(trained.asked.texts.drop_null(), value_set=trained.texts)
+    shared = pc.is_in(asked.texts.drop_null(), value_set=trained.texts)
     count = int(pc.sum(shared).as_py() or 0)
     if count <= found:
         return ()

@@ -171,6 +171,11 @@ class Leakage(Check):
         return self
 
     @property
+    def passing(self) -> tuple[str, ...]:
+        """The training sets."""
+        return self.train
+
+    @property
     def entity(self) -> tuple[str, ...]:
         """The columns named in ``group``."""
         return (self.group,) if isinstance(self.group, str) else self.group
