@@ -24,6 +24,8 @@ Dimension = Literal["system", "model", "data"]
 CheckStatus = Literal["measured", "not_run", "invalid", "error"]
 Control = Literal["applied", "unavailable", "not attempted"]
 Direction = Literal["loosened", "tightened", "changed"]
+RunEnd = Literal["ended", "failed", "memory", "limit", "cut"]
+"""``ended``: with code 0; ``memory``, ``limit``: it was killed for one; ``cut``: a draft stopped it."""
 
 
 PROMPT, TEMPLATE, TEMPLATE_PLANNED = "prompt_digest", "template_digest", "template_planned"
@@ -104,6 +106,35 @@ class EvidenceFile(Frozen):
     digest: str
     rows: int
     what: str
+
+
+class TrainedRun(Frozen):
+    """A run of a training that this run of the gate has made."""
+
+    name: str
+    seed: int
+    workers: int | None = None
+    ended: RunEnd = Field(description="`cut` in a draft, which stops a run after two evaluations.")
+    code: int | None = Field(None, description="The process ended with it; None: it was killed for a limit.")
+    process_s: float = Field(description="From the start of the process to its end.")
+    before_s: float | None = Field(None, description="From the start of the process to that of its log's clock.")
+    lag_s: float | None = Field(None, description="By so much the log's clock fell behind that of the process.")
+    peak_mib: float = Field(description="Largest resident size of the process and all that it started.")
+    others_share: float | None = Field(None, description="Share of all processors that other work used meanwhile.")
+    spoiled: str | None = Field(None, description="What the surroundings did to it, too much to be counted.")
+    replaced: bool = Field(False, description="It was spoiled, and another one was made in its place.")
+    said: str = Field("", description="Last line that it printed, where it did not end well.")
+    log: EvidenceFile | None = Field(None, description="Its log, as written; None: it left none.")
+
+
+class TrainingRecord(Frozen):
+    """A training whose runs were made under supervision."""
+
+    name: str
+    command: tuple[str, ...]
+    limit_s: float
+    code: tuple[ContentFile, ...] = Field((), description="Files of its code that the command names.")
+    runs: tuple[TrainedRun, ...] = ()
 
 
 class Attempt(Frozen):
@@ -255,6 +286,7 @@ class Record(Frozen):
     )
     environment: Environment = Environment()
     predictions: tuple[EvidenceFile, ...] = Field((), description="Answers that several checks read, made once.")
+    trainings: tuple[TrainingRecord, ...] = Field((), description="Trainings whose runs this run has made.")
     checks: tuple[CheckRecord, ...] = ()
     screens: Screening | None = Field(
         None, description="What nobody asked; None: no screen looked, in a part of a spec, a draft or an older record."

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from evalspec.errors import Problem, SpecError
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Dataset, Model, SpecNames
+from evalspec.language.parts import Access, Dataset, Model, SpecNames, Training
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
 from evalspec.language.yaml_text import read_mapping, write
@@ -357,7 +357,9 @@ class _Loader:
 
     def _note(self, models: dict[str, Model], datasets: dict[str, Dataset], headers: dict[str, Header]) -> None:
         """Note what was not verified, in sentences."""
-        counted = [name for name in headers if headers[name].rows is None]
+        made = [name for name, one in datasets.items() if isinstance(one, Training) and one.supervised]
+        self.unverified += [f"the runs of {name}: `run` makes them" for name in made]
+        counted = [name for name in headers if headers[name].rows is None and name not in made]
         if counted:
             rows = ", ".join(counted)
             self.unverified.append(
@@ -370,9 +372,11 @@ class _Loader:
             self.unverified.append(NOT_LOADED)
         if headers:
             self.unverified.append("values: labels, missing cells, column contents")
-        untrusted = {name: model.runs_code() for name, model in models.items() if model.runs_code()}
+        code: dict[str, tuple[str, ...]] = {name: model.runs_code() for name, model in models.items()}
+        code |= {name: one.runs_code() for name, one in datasets.items() if isinstance(one, Training)}
+        untrusted = {name: parts for name, parts in code.items() if parts}
         if not self.options.trust:
-            self.asks += [f"{name}: `run` needs --trust for {', '.join(code)}" for name, code in untrusted.items()]
+            self.asks += [f"{name}: `run` needs --trust for {', '.join(parts)}" for name, parts in untrusted.items()]
         self.asks += [
             f"{name}: `run` needs --env {variable}, the secret of a header"
             for name, model in models.items()

@@ -18,7 +18,7 @@ from evalspec.evidence.written import in_unit, shown_unit
 from evalspec.language.parts import Check
 from evalspec.language.requirement import Requirement
 from evalspec.loading.summary import doubts, profile_json, profile_lines
-from evalspec.planning.permissions import Permission
+from evalspec.planning.permissions import Permission, trainings_of
 from evalspec.planning.plan import Plan
 from evalspec.scoring.repeats import recorded
 from evalspec.stats.error_design import recorded_error, recorded_increase, recorded_largest
@@ -369,6 +369,7 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         lines.append("there is no earlier run of this spec: times are guesses, and chances are unknown")
     else:
         lines.append(f"times and assumed truths are those of the run of {before.started}")
+    lines += [f"training {name}: {line}" for name, line in _outlook(plan)]
     lines += profile_lines(plan.spec)
     lines += [f"doubtful: {line}" for line in doubts(plan.spec)]
     for option in dict.fromkeys(one.option for one in lacks):
@@ -402,6 +403,12 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         )
     lines += [f"not verified: {line}" for line in plan.spec.unverified]
     return lines
+
+
+def _outlook(plan: Plan) -> list[tuple[str, str]]:
+    """Trainings whose runs are to be made: name, and a sentence on them."""
+    confidence = plan.spec.policy.confidence
+    return [(name, line) for name, one in trainings_of(plan).items() for line in one.outlook(confidence)]
 
 
 def _repeats(before: Record | None) -> list[str]:
@@ -464,7 +471,8 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 def _seconds(plan: Plan, before: Record | None) -> float:
     done = () if before is None else before.checks
     measured = {check.id: check.duration_s for check in done if check.status == "measured"}
-    return sum(measured.get(one.check.name, one.seconds) for one in plan.checks)
+    longest_s = sum(one.longest_s for one in trainings_of(plan).values())
+    return longest_s + sum(measured.get(one.check.name, one.seconds) for one in plan.checks)
 
 
 def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ()) -> dict[str, Any]:
@@ -474,6 +482,11 @@ def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         "spec": plan.spec.name,
         "seconds": _seconds(plan, before),
         "predictions": [{"dataset": dataset, "model": model} for dataset, model in plan.predictions],
+        "trainings": [
+            {"name": name, "longest_s": one.longest_s, "outlook": list(one.outlook(plan.spec.policy.confidence))}
+            for name, one in trainings_of(plan).items()
+            if one.supervised
+        ],
         "checks": [
             {
                 "id": one.check.name,

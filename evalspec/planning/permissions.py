@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evalspec.errors import Problem
 from evalspec.evidence.record import Record
-from evalspec.language.parts import Access, Check
+from evalspec.language.parts import Access, Check, Training
 from evalspec.planning.plan import Plan
 from evalspec.redaction import SHORTEST, Redaction
 
@@ -58,6 +58,10 @@ def _code(plan: Plan, access: Access) -> Iterator[Permission]:
         code = plan.spec.models[name].runs_code()
         if code:
             yield Permission(TRUST, f"models.{name}", f"{name} runs {' and '.join(code)}", KNOWN_SOURCE)
+    for name, training in trainings_of(plan).items():
+        code = training.runs_code()
+        if code:
+            yield Permission(TRUST, f"trainings.{name}", f"{name} runs {' and '.join(code)}", KNOWN_SOURCE)
     for one in plan.checks:
         code = one.check.runs_code()
         if code:
@@ -99,6 +103,13 @@ def models_of(plan: Plan) -> tuple[str, ...]:
     """Models that the plan's checks read, run or time."""
     named = dict.fromkeys(name for one in plan.checks for name in one.models)
     return tuple(name for name in named if name in plan.spec.models)
+
+
+def trainings_of(plan: Plan) -> dict[str, Training]:
+    """Trainings that the plan's checks read, by name."""
+    named = dict.fromkeys(name for one in plan.checks for name in one.datasets)
+    parts = ((name, plan.spec.datasets.get(name)) for name in named)
+    return {name: part for name, part in parts if isinstance(part, Training)}
 
 
 def _place(check: Check) -> str:

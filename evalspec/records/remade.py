@@ -82,6 +82,7 @@ def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access)
 def _files(base: Record, folder: Path, remade: Remade) -> set[str]:
     """Files of evidence that are missing or changed."""
     files = [*base.predictions, *(file for check in base.checks for file in check.evidence)]
+    files += [run.log for one in base.trainings for run in one.runs if run.log is not None]
     damaged = set()
     for file in files:
         path = folder / file.path
@@ -315,7 +316,7 @@ class _Again:
         self._add(check, check_record(job, result, []), planned)
 
     def _parts(self) -> SpecParts:
-        return parts_again(self.base, self.planned, self.access)
+        return parts_again(self.base, self.folder, self.planned, self.access)
 
     def _add(self, before: CheckRecord, again: CheckRecord, planned: PlannedCheck) -> None:
         """All that a check says, part by part."""

@@ -12,7 +12,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evalspec.errors import EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
+from evalspec.errors import (
+    EvalspecError,
+    InputError,
+    InvalidError,
+    NotRunError,
+    Problem,
+    RecordError,
+    SpecError,
+    WriteError,
+)
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
 from evalspec.evidence.screens import Screening
 from evalspec.interrupts import Interrupts
@@ -56,6 +65,7 @@ from evalspec.running.servers.served import Servers
 from evalspec.running.spec_diff import since_before
 from evalspec.running.standing import check_end, violated, void_changed, without_lost
 from evalspec.running.subjects import Children, Observer, Subjects, WatchesChecks, digest_of, subject_of
+from evalspec.running.supervision.made_runs import MadeRuns, supervised
 from evalspec.running.trials import tried_models
 from evalspec.verdict import decide
 from evalspec.version import __version__
@@ -79,6 +89,10 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         WriteError: The record can't be written.
     """
     refuse_unallowed(plan, options.access)
+    if options.remeasure is not None and (made := next(iter(supervised(plan)), None)) is not None:
+        raise SpecError(
+            Problem(f"a run that makes the runs of {made} can't be measured again in part", remedy="start a new run")
+        )
     with signals or Interrupts() as counted:
         before = None if options.remeasure is None else again(options.remeasure, plan)
         folder = RunFolder(claimed(plan, options))
@@ -106,9 +120,11 @@ class _Run:
         self.spec = plan.spec
         self.options = options
         self.observer = observer
+        self.datasets = dict(self.spec.datasets)
+        """As they are read: trainings whose runs are made take the place of what the spec says of them."""
         parts = SpecParts(
             models=dict(self.spec.models),
-            datasets=dict(self.spec.datasets),
+            datasets=self.datasets,
             slices={one.name: one.where for one in self.spec.slices},
             access=options.access,
             rows=DRAFT_ROWS if options.draft else None,
@@ -125,6 +141,9 @@ class _Run:
         known = JournalEvents(events if self.again is None else [*self.again.events, *events])
         self.children = Children(
             options.access, options.limits, options.threads, self.folder, options.leaf_children, signals.raise_lost
+        )
+        self.made = MadeRuns(
+            plan, self.folder, self.journal, self.children, observer, draft=options.draft, events=events
         )
         self.subjects = Subjects(parts, self.children, self.journal, observer, known)
         self.parts = self.subjects.parts
@@ -155,8 +174,9 @@ class _Run:
         where = environment.capture(self.options.access.folder, self.options.leaf_children)
         self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
         try:
+            self._make_runs()
             self.observer.step("reading datasets and models")
-            datasets = [name for one in self.plan.checks for name in one.datasets]
+            datasets = [name for one in self.plan.checks for name in one.datasets if name not in self.made.broken]
             models = [name for one in self.plan.checks for name in one.models]
             about = [check.model for check in self.spec.checks if check.uses_model]
             self.subjects.describe(datasets, [*models, *about])
@@ -191,6 +211,12 @@ class _Run:
         if self.options.output is None:
             point_latest(self.folder)
         return record, self.folder
+
+    def _make_runs(self) -> None:
+        """Make the runs of trainings; one whose runs can't be made is the error of the checks that need it."""
+        self.datasets |= self.made.make(digest_of(self.subjects.basis_of_all))
+        for name, error in self.made.broken.items():
+            self.subjects.refuse(name, str(error))
 
     def _go_on(self, where: Environment) -> None:
         """Make sure that what is kept of an earlier run and what is measured now go together, and take it over."""
@@ -498,6 +524,7 @@ class _Run:
             same=dict(self.plan.same),
             environment=where,
             predictions=tuple(self.subjects.answered),
+            trainings=tuple(self.made.records),
             checks=tuple(sorted(self.checks, key=lambda one: order.get(one.id, 0))),
             screens=self.screens,
         )

@@ -102,6 +102,7 @@ class Children:
             leaf_children: Children of each child that reads large datasets.
             on_wait: Called while an answer is waited for.
         """
+        self.access = access
         self.leaf_children = leaf_children
         self.limits = limits
         self.threads = threads
@@ -194,6 +195,10 @@ class Subjects:
         for what, reason in self._broken.items():
             kind, _, name = what.partition(" ")
             self._journal.write("broken", what=kind, name=name, reason=reason)
+
+    def refuse(self, dataset: str, reason: str) -> None:
+        """Keep whatever needs a dataset from being measured, for a reason."""
+        self._broken[f"dataset {dataset}"] = reason
 
     def _look(self, datasets: Iterable[str], models: Iterable[str]) -> None:
         wanted = [("dataset", name) for name in dict.fromkeys(datasets)]

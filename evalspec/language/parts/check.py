@@ -191,6 +191,14 @@ class Check(Part):
         """Parts of it that run only under --trust, as text for messages."""
         return ()
 
+    def measures_read(self, training: str) -> tuple[str, ...]:
+        """Measures that it reads of the logs of a training, so that one that is not logged is noticed early.
+
+        Args:
+            training: Name of the training.
+        """
+        return ()
+
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Further columns that its datasets must have, if they depend on the spec's names; others are in `needs`."""
         return {}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evalspec.checks.system.time_to_accuracy import show
 from evalspec.checks.system.time_to_accuracy.spec import FINAL, FINAL_SHARE, QUANTITIES, RATE, REACHED
-from evalspec.evidence.estimate import Comparison, Estimate
+from evalspec.evidence.estimate import Comparison, Estimate, Measured
+from evalspec.evidence.reasons import gravest, only_worse
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import UNITS, format_number
 from evalspec.evidence.words import plural
@@ -23,6 +24,8 @@ from evalspec.timing.targets import EVALUATION_COLUMNS, Quantity
 from evalspec.timing.training_runs import (
     TargetRun,
     open_questions,
+    replaced_runs,
+    spoiled_by,
     target_runs,
     without,
     write_evaluations,
@@ -41,7 +44,9 @@ TOO_FAST = 0.05
 class _Estimates:
     """Estimates and reasons, as they are made."""
 
-    made: dict[str, Estimate] = field(default_factory=dict)
+    made: dict[str, Estimate | Measured] = field(default_factory=dict)
+    spoiled: list[str | None] = field(default_factory=list)
+    """What the surroundings did to runs of other trainings."""
     missing: dict[str, str] = field(default_factory=dict)
     comparisons: dict[tuple[str, str], Comparison] = field(default_factory=dict)
     weakens: list[str] = field(default_factory=list)
@@ -63,6 +68,7 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
     _alone(check, runs, estimates)
     for name in check.sides_named:
         _against(check, inputs, runs, name, estimates)
+    _doubt(check, runs, estimates)
     lost = [run for run in runs if run.reached is None]
     return CheckResult(
         estimates=estimates.made,
@@ -74,7 +80,7 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
             "runs": len(runs), "reached": len(runs) - len(lost), "workers": _one(run.workers for run in runs),
             "limit": None if math.isinf(runs[0].limit_s) else f"{runs[0].limit_s / 60.0:g} min",
         },
-        notes=_notes(runs, lost),
+        notes=[*_notes(runs, lost), *replaced_runs(inputs.table(check.training, EVALUATION_COLUMNS))],
         weakens=[*open_questions(runs, check.training, check.held, check.clock), *estimates.weakens],
         evidence=[(write_evaluations(runs, inputs.evidence, check.name), "evaluations of every run, as logged")],
     )  # fmt: skip
@@ -129,6 +135,7 @@ def _against(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun], n
     """Comparisons with another training, for the requirements that name it."""
     others = _runs(check, inputs, name)
     into.weakens += open_questions(others, name, check.held, check.clock)
+    into.spoiled.append(spoiled_by(others, name))
     ratios: dict[str, RunRatio] = {}
     for metric in dict.fromkeys(one.metric for one in check.requirements if one.model == name):
         what, q = REACHED[metric]
@@ -149,6 +156,20 @@ def _against(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun], n
             f"{check.training} needs fewer samples than {name}, and by more than chance: look for other data, another "
             "model, an easier evaluation, or validation rows among those that are trained on"
         )
+
+
+def _doubt(check: TimeToAccuracy, runs: Sequence[TargetRun], into: _Estimates) -> None:
+    """Void what other work beside a run may have made worse, and what of another training may have helped."""
+    own = only_worse(spoiled_by(runs, check.training))
+    reason = gravest(own, *into.spoiled)
+    if reason is None:
+        return
+    cut = any(run.spoiled is not None and run.reached is None for run in runs)
+    for name, estimate in into.made.items():
+        slower = name in REACHED and REACHED[name][0] != "samples"
+        # A run that was slowed down may have come to its limit, or out of memory, because of that.
+        if slower or cut:
+            into.made[name] = replace(Measured.of(estimate), invalid=reason)
 
 
 def _open(runs: Sequence[TargetRun], others: Sequence[TargetRun]) -> str | None:
@@ -182,5 +203,8 @@ def _notes(runs: Sequence[TargetRun], lost: Sequence[TargetRun]) -> list[str]:
 def _end(run: TargetRun) -> str:
     known = run.values[np.isfinite(run.values)]
     last = f"last value {float(known[-1]):.6g}" if len(known) else "no value"
-    words: Mapping[str, str] = {"aborted": "aborted", "cut": "its log stops before the end"}
+    words: Mapping[str, str] = {
+        "aborted": "aborted", "cut": "its log stops before the end", "failed": "crashed", "memory": "out of memory",
+        "limit": "killed at the limit",
+    }  # fmt: skip
     return ", ".join(one for one in (words.get(run.status, ""), last) if one)

@@ -1,0 +1,311 @@
+"""All runs of the trainings of a plan, made one after the other; those that an unfinished run has made are kept."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evalspec.errors import EvalspecError, InputError
+from evalspec.evidence.record import ContentFile, EvidenceFile, TrainedRun, TrainingRecord
+from evalspec.language.parts import Dataset
+from evalspec.logs import scrub
+from evalspec.planning import Plan
+from evalspec.redaction import Redaction
+from evalspec.running.children.jobs import seed_of
+from evalspec.running.children.process import Child, Limits
+from evalspec.running.files import Journal, is_whole, sha256_of
+from evalspec.running.subjects import Children, Observer, digest_of
+from evalspec.running.supervision import disturbance
+from evalspec.running.supervision.code_files import code_of
+from evalspec.running.supervision.supervisor import RunRequest, SupervisorJob, unreadable
+from evalspec.trainings.command import CommandTraining
+from evalspec.trainings.reading.supervised import MadeTraining
+
+EVENT = "training run"
+FOLDER = "trainings"
+MOST_SEED = 2**31
+END_S = 60.0
+"""Time beyond the limit of a run in which the supervisor must have killed it and answered."""
+FIRST_FAILED = 2
+"""So many first runs that fail before they log anything show that the command does not work here."""
+ROLE = "evalspec.running.supervision.supervisor"
+
+
+class RunMade(BaseModel):
+    """Event of a journal: a run of a training has ended."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    key: str
+    training: str
+    run: TrainedRun
+
+
+@dataclass
+class _Making:
+    """A training whose runs are being made."""
+
+    name: str
+    training: CommandTraining
+    code: tuple[ContentFile, ...]
+    basis: str
+    measures: tuple[str, ...]
+    spare: Iterator[int]
+    left: deque[_Run]
+    made: list[TrainedRun] = field(default_factory=list)
+    checked: bool = False
+    """A log of it was found to hold what is asked about."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that is to be made."""
+
+    name: str
+    seed: int
+    workers: int | None
+    again: bool = False
+    """It takes the place of one that was spoiled."""
+
+
+class MadeRuns:
+    """Makes the runs of a plan.
+
+    Args:
+        plan: Its checks say which trainings are needed.
+        folder: Of the run of the gate.
+        journal: Takes a line for each run that has ended.
+        children: How supervisors are started.
+        observer: Who watches.
+        draft: One run of each, stopped after two evaluations.
+        events: Of the run that is gone on with.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        journal: Journal,
+        children: Children,
+        observer: Observer,
+        *,
+        draft: bool,
+        events: Iterable[Mapping[str, Any]] = (),
+    ) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._journal = journal
+        self._children = children
+        self._observer = observer
+        self._draft = draft
+        self._known = {one.key: one.run for one in _read(events)}
+        self.records: list[TrainingRecord] = []
+        self.broken: dict[str, EvalspecError] = {}
+        """Trainings whose runs can't be made, by name."""
+
+    def make(self, access_basis: str) -> dict[str, Dataset]:
+        """Make all runs; returns the trainings as they can be read now, by name.
+
+        Args:
+            access_basis: Digest of the machine and its software.
+        """
+        making = [self._begun(name, one, access_basis) for name, one in supervised(self._plan).items()]
+        try:
+            for number in itertools.count():
+                left = [one for one in making if one.left and one.name not in self.broken]
+                if not left:
+                    break
+                # A B B A: neither of two trainings always has the machine as the other left it.
+                for one in left if number % 2 == 0 else left[::-1]:
+                    self._next(one)
+        finally:
+            self.records = [
+                TrainingRecord(
+                    name=one.name, command=one.training.run, limit_s=one.training.limit_s, code=one.code,
+                    runs=tuple(one.made),
+                )
+                for one in making
+            ]  # fmt: skip
+        return made_parts(self._plan.spec.datasets, self.records, self._folder)
+
+    def _begun(self, name: str, training: CommandTraining, machine: str) -> _Making:
+        code = code_of(training, self._children.access.folder)
+        basis = digest_of(training.model_dump_json(), [one.model_dump() for one in code], machine, self._draft)
+        measures = {
+            one for planned in self._plan.checks for one in planned.check.measures_read(name)
+        }  # what nobody asks about need not be logged
+        drawn = _drawn(seed_of(self._plan.spec.seed, f"training {name}"), _listed(training))
+        seeds = list(training.seeds) if isinstance(training.seeds, tuple) else [
+            next(drawn) for _ in range(training.seeds)
+        ]  # fmt: skip
+        return _Making(
+            name, training, code, basis, tuple(sorted(measures)), drawn,
+            deque(_runs(seeds[:1] if self._draft else seeds, training.every_workers)),
+        )  # fmt: skip
+
+    def _next(self, one: _Making) -> None:
+        """Make the next run of a training, or keep it."""
+        run = one.left.popleft()
+        key = digest_of("run of a training", one.basis, run.seed, run.workers)
+        made = self._known.get(key)
+        try:
+            if made is None or not self._whole(made):
+                made = self._made(one, run)
+                self._journal.write(EVENT, key=key, training=one.name, run=made.model_dump(mode="json"))
+            if made.spoiled is not None and not run.again and not self._draft:
+                other = replace(run, **_instead(run, next(one.spare)), again=True)
+                one.left.appendleft(other)
+                made = made.model_copy(update={"replaced": True})
+                self._observer.step(f"{one.name}: {run.name} is made again: {made.spoiled}")
+            one.made.append(made)
+            self._check(one, made)
+        except EvalspecError as error:
+            self.broken[one.name] = error
+
+    def _whole(self, made: TrainedRun) -> bool:
+        return made.log is None or is_whole(self._folder / made.log.path, made.log.digest)
+
+    def _made(self, one: _Making, run: _Run) -> TrainedRun:
+        total = len(one.made) + 1 + len(one.left)
+        self._observer.step(f"training {one.name}: run {len(one.made) + 1} of {total}, seed {run.seed}")
+        job = SupervisorJob(
+            one.training, self._children.access, dict(os.environ), self._children.limits.memory_bytes, self._draft
+        )
+        out = self._folder / FOLDER / one.name / run.name
+        logs = self._folder / "logs"
+        asked = RunRequest(
+            f"{one.name} {run.name}", run.seed, run.workers, str(out), str(logs / f"{one.name}-{run.name}.log"),
+            one.measures,
+        )  # fmt: skip
+        with Child(
+            ROLE, job, limits=Limits(time_s=one.training.limit_s + END_S), log=logs / f"supervisor-{one.name}.log",
+            secrets=self._children.secrets, on_wait=self._children.on_wait,
+        ) as child:  # fmt: skip
+            told = child.ask(asdict(asked), progress=self._observer.progress)
+        return self._as_told(one, run, told)
+
+    def _as_told(self, one: _Making, run: _Run, told: Mapping[str, Any]) -> TrainedRun:
+        fields = {name: told[name] for name in TrainedRun.model_fields if name in told and name != "log"}
+        log = None if told["log"] is None else self._kept(one, run, Path(told["log"]))
+        return TrainedRun(
+            **fields, name=run.name, seed=run.seed, workers=run.workers, log=log,
+            spoiled=None if self._draft else disturbance.disturbance(told),
+        )  # fmt: skip
+
+    def _kept(self, one: _Making, run: _Run, log: Path) -> EvidenceFile:
+        """The log of a run, copied to the evidence as it was written."""
+        name = f"evidence/training-{one.name}-{run.name}{log.suffix}"
+        place = self._folder / name
+        try:
+            shutil.copyfile(log, place)
+        except OSError as error:
+            raise InputError(f"the log of {run.name} can't be kept: {error.strerror or error}") from error
+        scrub(place, Redaction.of(self._children.secrets))
+        return EvidenceFile(path=name, digest=sha256_of(place), rows=0, what=f"log of {run.name} of {one.name}")
+
+    def _check(self, one: _Making, made: TrainedRun) -> None:
+        """Stop early where no run could ever show what is asked.
+
+        Raises:
+            InputError: The first runs crash at once, or leave a log that can't be read or lacks a measure.
+        """
+        if made.log is None:
+            if made.ended == "ended":
+                message = f"{one.name}: {made.name} ended and left no log {one.training.log.path}"
+                raise InputError(message, remedy="have the training write it there, or correct `log: {path: ...}`")
+            first = one.made[:FIRST_FAILED]
+            if len(one.made) == FIRST_FAILED and all(run.log is None and run.ended == "failed" for run in first):
+                said = f"; its last line: {made.said}" if made.said else ""
+                raise InputError(f"{one.name}: the first {FIRST_FAILED} runs failed before they logged anything{said}")
+            return
+        if made.ended != "ended" or one.checked:
+            return
+        why = unreadable(one.training, self._folder / made.log.path, made.name)
+        if why is not None:
+            raise InputError(f"{one.name}: {why}")
+        absent = self._absent(one, made)
+        if absent is not None:
+            raise InputError(f"{one.name}: {absent}")
+        one.checked = True
+
+    def _absent(self, one: _Making, made: TrainedRun) -> str | None:
+        """Sentence on a measure that the log of a run lacks; None: all are there."""
+        from evalspec.trainings.reading.supervised import read_run
+
+        assert made.log is not None
+        there = {x.metric for x in read_run(one.training.log, self._folder / made.log.path, made.name).evaluations}
+        absent = next((name for name in one.measures if name not in there), None)
+        if absent is None:
+            return None
+        return (
+            f"the log of {made.name} has no measure {absent!r}, which a check reads; it has {', '.join(sorted(there))}"
+        )
+
+
+def supervised(plan: Plan) -> dict[str, CommandTraining]:
+    """Trainings whose runs a plan needs to be made, by name."""
+    named = dict.fromkeys(name for one in plan.checks for name in one.datasets)
+    parts = ((name, plan.spec.datasets.get(name)) for name in named)
+    return {name: part for name, part in parts if isinstance(part, CommandTraining)}
+
+
+def made_parts(datasets: Mapping[str, Dataset], records: Iterable[TrainingRecord], folder: Path) -> dict[str, Dataset]:
+    """Trainings that were made, as they can be read.
+
+    Args:
+        datasets: Of the spec.
+        records: Of what was made.
+        folder: Of the run of the gate, with the logs.
+    """
+    found: dict[str, Dataset] = {}
+    for one in records:
+        part = datasets.get(one.name)
+        if isinstance(part, CommandTraining) and one.runs:
+            found[one.name] = MadeTraining(of=part, made=one.runs, folder=folder.resolve())
+    return found
+
+
+def _instead(run: _Run, seed: int) -> dict[str, Any]:
+    """Name and seed of a run that takes the place of another."""
+    place, _, rest = run.name.partition("-seed")
+    on = rest.removeprefix(str(run.seed))
+    return {"name": f"{place}-again-seed{seed}{on}", "seed": seed}
+
+
+def _runs(seeds: Sequence[int], workers: Sequence[int | None]) -> Iterator[_Run]:
+    """All runs, so that neither few nor many workers always come first."""
+    for number, seed in enumerate(seeds):
+        for many in workers if number % 2 == 0 else workers[::-1]:
+            on = "" if many is None or len(workers) == 1 else f"-on{many}"
+            yield _Run(f"run{number + 1}-seed{seed}{on}", seed, many)
+
+
+def _listed(training: CommandTraining) -> frozenset[int]:
+    return frozenset(training.seeds) if isinstance(training.seeds, tuple) else frozenset()
+
+
+def _drawn(seed: int, taken: frozenset[int]) -> Iterator[int]:
+    """Seeds that all differ."""
+    seen = set(taken)
+    for number in itertools.count():
+        one = seed_of(seed, str(number)) % MOST_SEED
+        if one not in seen:
+            seen.add(one)
+            yield one
+
+
+def _read(events: Iterable[Mapping[str, Any]]) -> Iterator[RunMade]:
+    for event in events:
+        if event["event"] == EVENT:
+            try:
+                yield RunMade.model_validate(event)
+            except ValidationError:
+                continue
