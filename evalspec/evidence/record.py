@@ -125,6 +125,7 @@ class TrainedRun(Frozen):
     replaced: bool = Field(False, description="It was spoiled, and another one was made in its place.")
     said: str = Field("", description="Last line that it printed, where it did not end well.")
     log: EvidenceFile | None = Field(None, description="Its log, as written; None: it left none.")
+    saved: EvidenceFile | None = Field(None, description="The model that it saved; None: it saved none.")
 
 
 class TrainingRecord(Frozen):

@@ -16,7 +16,16 @@ from evalspec.language.parts import Access, Dataset, Model, SpecNames, Training
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
 from evalspec.language.yaml_text import read_mapping, write
-from evalspec.loading import class_files, crosscheck, files, inspect_rows, language_models, matching, requested_profile
+from evalspec.loading import (
+    class_files,
+    crosscheck,
+    files,
+    inspect_rows,
+    language_models,
+    made_models,
+    matching,
+    requested_profile,
+)
 from evalspec.loading.entries import Entry, Reader, check_keys
 from evalspec.loading.in_memory import Handover, filled
 from evalspec.loading.problems import Problems, keys_of
@@ -310,7 +319,10 @@ class _Loader:
         if options.memory is not None:
             access = options.memory.given_to(access)
         there = files.check_packages(self.problems, "models", models)
-        found = {name: models[name] for name in models if name in there}
+        made_models.check_made(self.problems, models, datasets)
+        unmade = made_models.unmade(models)
+        self.unverified += [f"the model {name}: a training makes it" for name in unmade]
+        found = {name: models[name] for name in models if name in there and name not in unmade}
         files.check_model_files(self.problems, found, access)
         language_models.check_vocabularies(self.problems, entries, found, access)
         class_files.check_answer_files(self.problems, found, datasets, self.registry, access)

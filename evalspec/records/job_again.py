@@ -21,14 +21,14 @@ from evalspec.running.children.jobs import (
 )
 from evalspec.running.children.process import Limits
 from evalspec.running.subjects import model_facts
-from evalspec.running.supervision.made_runs import made_parts
+from evalspec.running.supervision.made_runs import made_models, made_parts
 
 
 def parts_again(base: Record, folder: Path, plan: Plan, access: Access) -> SpecParts:
     """Models and datasets of a run, which lies in a folder."""
     spec = plan.spec
     return SpecParts(
-        models=dict(spec.models),
+        models={**spec.models, **made_models(spec.models, spec.datasets, base.trainings)},
         datasets={**spec.datasets, **made_parts(spec.datasets, base.trainings, folder)},
         slices={one.name: one.where for one in spec.slices},
         access=access,

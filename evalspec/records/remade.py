@@ -170,6 +170,7 @@ class _Again:
     def models(self) -> None:
         """Make again what stands on disk of each model, and which of them is the subject."""
         base, spec = self.base, self.planned.spec
+        made = self._parts().models
         models, datasets = ({one.name: one for one in many} for many in (base.models, base.datasets))
         named = (check.model for check in spec.checks if check.uses_model)
         self.remade.add("subject", subject_of(models, datasets, named))  # type: ignore[arg-type]
@@ -178,7 +179,7 @@ class _Again:
                 self.remade.differs.append(f"model {one.name}: the record has it, the spec beside it does not")
                 continue
             try:
-                now = model_record(one.name, spec.models[one.name], self.access)
+                now = model_record(one.name, made.get(one.name, spec.models[one.name]), self.access)
             except EvalspecError as error:
                 self.remade.skipped.append(f"model {one.name}: {error}")
                 continue

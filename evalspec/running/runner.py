@@ -65,8 +65,9 @@ from evalspec.running.servers.served import Servers
 from evalspec.running.spec_diff import since_before
 from evalspec.running.standing import check_end, violated, void_changed, without_lost
 from evalspec.running.subjects import Children, Observer, Subjects, WatchesChecks, digest_of, subject_of
-from evalspec.running.supervision.made_runs import MadeRuns, supervised
+from evalspec.running.supervision.made_runs import FOLDER, MadeRuns, made_models, made_parts, supervised
 from evalspec.running.trials import tried_models
+from evalspec.trainings.command import awaited
 from evalspec.verdict import decide
 from evalspec.version import __version__
 
@@ -97,7 +98,8 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         before = None if options.remeasure is None else again(options.remeasure, plan)
         folder = RunFolder(claimed(plan, options))
         try:
-            options = replace(options, access=folder.takes_over(options.access))
+            access = replace(folder.takes_over(options.access), made=folder.path / FOLDER)
+            options = replace(options, access=access)
             return _Run(plan, options, observer, folder, before, counted).go()
         finally:
             folder.let_go()
@@ -122,8 +124,9 @@ class _Run:
         self.observer = observer
         self.datasets = dict(self.spec.datasets)
         """As they are read: trainings whose runs are made take the place of what the spec says of them."""
+        self.models = dict(self.spec.models)
         parts = SpecParts(
-            models=dict(self.spec.models),
+            models=self.models,
             datasets=self.datasets,
             slices={one.name: one.where for one in self.spec.slices},
             access=options.access,
@@ -179,7 +182,8 @@ class _Run:
             datasets = [name for one in self.plan.checks for name in one.datasets if name not in self.made.broken]
             models = [name for one in self.plan.checks for name in one.models]
             about = [check.model for check in self.spec.checks if check.uses_model]
-            self.subjects.describe(datasets, [*models, *about])
+            there = [name for name in (*models, *about) if not awaited(self.models[name])]
+            self.subjects.describe(datasets, there)
             self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
             self._ask_servers()
             self._go_on(where)
@@ -214,9 +218,14 @@ class _Run:
 
     def _make_runs(self) -> None:
         """Make the runs of trainings; one whose runs can't be made is the error of the checks that need it."""
-        self.datasets |= self.made.make(digest_of(self.subjects.basis_of_all))
+        self.made.make(digest_of(self.subjects.basis_of_all))
+        self.datasets |= made_parts(self.spec.datasets, self.made.records, self.folder)
+        self.models |= made_models(self.spec.models, self.spec.datasets, self.made.records)
         for name, error in self.made.broken.items():
-            self.subjects.refuse(name, str(error))
+            self.subjects.refuse(f"dataset {name}", str(error))
+        for name in self.models:
+            if awaited(self.models[name]):
+                self.subjects.refuse(f"model {name}", "the first run that makes it saved none")
 
     def _go_on(self, where: Environment) -> None:
         """Make sure that what is kept of an earlier run and what is measured now go together, and take it over."""

@@ -196,9 +196,9 @@ class Subjects:
             kind, _, name = what.partition(" ")
             self._journal.write("broken", what=kind, name=name, reason=reason)
 
-    def refuse(self, dataset: str, reason: str) -> None:
-        """Keep whatever needs a dataset from being measured, for a reason."""
-        self._broken[f"dataset {dataset}"] = reason
+    def refuse(self, what: str, reason: str) -> None:
+        """Keep whatever needs ``dataset NAME`` or ``model NAME`` from being measured, for a reason."""
+        self._broken[what] = reason
 
     def _look(self, datasets: Iterable[str], models: Iterable[str]) -> None:
         wanted = [("dataset", name) for name in dict.fromkeys(datasets)]

@@ -53,6 +53,8 @@ class TargetRun:
         started: Runs that were started, as the spec says; None: it does not.
         spoiled: What the surroundings did to it; None: nothing that is known.
         lag_s: By so much the log's clock fell behind that of the process; None: nobody watched it.
+        model: Name under which the model that it saved can be asked; None: it saved none.
+        unsure: The model that it saved is below the target on rows that it never saw, but not by more than chance.
     """
 
     name: str
@@ -74,6 +76,8 @@ class TargetRun:
     started: int | None
     spoiled: str | None = None
     lag_s: float | None = None
+    model: str | None = None
+    unsure: bool = False
 
     @property
     def open(self) -> bool:
@@ -87,7 +91,7 @@ class TargetRun:
             last = series[np.isfinite(series)]
             return (float(last[-1]) if len(last) else self._start(quantity)) if self.open else math.inf, math.inf
         before = series[self.reached - 1] if self.reached else self._start(quantity)
-        return float(before), float(series[self.reached])
+        return float(before), math.inf if self.unsure else float(series[self.reached])
 
     def seen(self, quantity: Quantity) -> float:
         """As far as it went; NaN where the log does not say."""
@@ -169,6 +173,7 @@ def _run(
         times_s=times[kept], samples=series["samples"], energy_j=series["energy_j"], steps=series["step"],
         values=series["value"], reached=None if facts["status"] in LOST else _first_held(hits, held), below=after,
         started=facts["started"], spoiled=facts["spoiled"], lag_s=facts["lag_s"],
+        model=facts["model"],
     )  # fmt: skip
 
 
@@ -257,8 +262,8 @@ def open_questions(runs: Sequence[TargetRun], training: str, held: int, clock: C
     if slow:
         worst = max(slow, key=lambda run: run.lag_s or 0.0)
         lines.append(
-            f"the clock in {plural(len(slow), 'log')} of {training} falls behind that of the process, in {worst.name} by "
-            f"{worst.lag_s:.3g} s: what it leaves out is not in these times"
+            f"the clock in {plural(len(slow), 'log')} of {training} falls behind that of the process, in {worst.name} "
+            f"by {worst.lag_s:.3g} s: what it leaves out is not in these times"
         )
     fell = [run for run in runs if held == 1 and run.reached is not None and run.below]
     if fell:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, WithJsonSchema, model_validator
@@ -13,7 +12,7 @@ from evalspec.errors import Problem
 from evalspec.evidence.units import format_number
 from evalspec.evidence.words import duration, plural
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, DatasetName, Training
+from evalspec.language.parts import Access, Model, ModelName, Training
 from evalspec.language.registry import discover
 from evalspec.language.units import Duration, custom_error
 from evalspec.sources.reading.table import choose
@@ -80,7 +79,13 @@ class CommandTraining(Training):
     also_workers: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (), description="Further numbers of workers that each seed is trained on, for the check `scaling`."
     )
-    data: tuple[DatasetName, ...] = Field((), description="Datasets that the runs train on and evaluate on.")
+    makes: ModelName | None = Field(
+        None,
+        description="Model that each run saves. With a path in '{out}' it is that of the first run, whichever that is.",
+    )
+    saves: str | None = Field(
+        None, description="Where a run saves it, '{out}/model.onnx', if the model's own path is that of what ships."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -93,10 +98,12 @@ class CommandTraining(Training):
                     place, "all runs would have the same number of workers"
                 )
                 raise custom_error(Problem(f"`{field}` has no {place}: {what}", remedy=f"add '{place}' to it"))
-        if not self.log.path.startswith(f"{OUT}/"):
-            raise custom_error(
-                Problem(f"the log {self.log.path!r} does not lie in {OUT}", remedy=f"write such as '{OUT}/log.jsonl'")
-            )
+        for what, path in (("log", self.log.path), ("saved model", self.saves)):
+            if path is not None and not path.startswith(f"{OUT}/"):
+                remedy = f"write such as '{OUT}/{PurePath(path).name}'"
+                raise custom_error(Problem(f"the {what} {path!r} does not lie in {OUT}", remedy=remedy))
+        if self.saves is not None and self.makes is None:
+            raise custom_error(Problem("`saves` needs a model", remedy="name it: `makes: candidate`"))
         if isinstance(self.seeds, int) and not 1 <= self.seeds <= MOST_RUNS:
             raise custom_error(
                 Problem(f"{self.seeds} seeds are not a number of runs", remedy=f"write a number from 1 to {MOST_RUNS}")
@@ -196,6 +203,6 @@ def _placed(part: str, values: Mapping[str, str]) -> str:
     return part
 
 
-def may_take(trainings: Sequence[Training]) -> float:
-    """Longest time that all runs of these trainings may take."""
-    return math.fsum(one.longest_s for one in trainings)
+def awaited(model: Model) -> bool:
+    """True if a model's file lies where a training is to put it."""
+    return str(getattr(model, "path", "")).startswith(f"{OUT}/")

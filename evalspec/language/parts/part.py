@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict
 from evalspec.errors import InputError, ProblemCode
 from evalspec.language.bounded import no_file
 
+MADE = "made:"
+"""Begins a path in the folder of what trainings make."""
+
 
 class Part(BaseModel):
     """Base of every part of a spec: frozen, without unknown fields."""
@@ -30,6 +33,7 @@ class Access:
         env: Environment variables that may be read as secrets.
         memory: Folder of the objects that the calling program passed in memory; None: it passed none.
         searched: Folders in which that program finds modules.
+        made: Folder of what trainings make during a run; None: none does. A path in it begins with `MADE`.
     """
 
     folder: Path
@@ -40,6 +44,7 @@ class Access:
     env: frozenset[str] = frozenset()
     memory: Path | None = None
     searched: tuple[str, ...] = ()
+    made: Path | None = None
 
     def handed_over(self, name: str) -> Path:
         """The file of an object that the calling program passed in memory.
@@ -65,7 +70,9 @@ class Access:
         Raises:
             InputError: It leads outside the spec's folder without permission, or there is no such file.
         """
-        path = self.folder / relative
+        made = self.made is not None and relative.startswith(MADE)
+        root = self.made if made and self.made is not None else self.folder
+        path = root / (relative.removeprefix(MADE) if made else relative)
         try:
             path = path.resolve()
             there = path.exists()
@@ -73,13 +80,13 @@ class Access:
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{_shortened(relative)} can't be looked up: {reason}") from error
-        if not self.allow_outside and not path.is_relative_to(self.folder.resolve()):
+        if (made or not self.allow_outside) and not path.is_relative_to(root.resolve()):
             message = f"{relative!r} lies outside the spec's folder"
             raise InputError(message, remedy="pass --allow-outside if this is intended")
         if other is not None:
             raise InputError(f"{relative!r} is not a file: it is {other}", remedy="name a regular file or a folder")
         if not there:
-            message = f"there is no file or folder {relative!r} in {self.folder}"
+            message = f"there is no file or folder {relative!r} in {root}"
             raise InputError(message, code=ProblemCode.NO_FILE)
         return path
 

@@ -1,4 +1,4 @@
-"""Processor time of the machine while something runs: all of it, what children of this process used, what others did."""
+"""Processor time of the machine while something runs: all of it, and what children of this process used of it."""
 
 from __future__ import annotations
 

@@ -15,8 +15,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.record import ContentFile, EvidenceFile, TrainedRun, TrainingRecord
-from evalspec.language.parts import Dataset
+from evalspec.language.parts import Dataset, Model
+from evalspec.language.parts.part import MADE
 from evalspec.logs import scrub
+from evalspec.pipeline.digest import all_files, artifact_digest
 from evalspec.planning import Plan
 from evalspec.redaction import Redaction
 from evalspec.running.children.jobs import seed_of
@@ -26,8 +28,8 @@ from evalspec.running.subjects import Children, Observer, digest_of
 from evalspec.running.supervision import disturbance
 from evalspec.running.supervision.code_files import code_of
 from evalspec.running.supervision.supervisor import RunRequest, SupervisorJob, unreadable
-from evalspec.trainings.command import CommandTraining
-from evalspec.trainings.reading.supervised import MadeTraining
+from evalspec.trainings.command import OUT, CommandTraining, awaited
+from evalspec.trainings.reading.supervised import MadeTraining, model_of, read_run
 
 EVENT = "training run"
 FOLDER = "trainings"
@@ -111,13 +113,13 @@ class MadeRuns:
         self.broken: dict[str, EvalspecError] = {}
         """Trainings whose runs can't be made, by name."""
 
-    def make(self, access_basis: str) -> dict[str, Dataset]:
-        """Make all runs; returns the trainings as they can be read now, by name.
+    def make(self, machine: str) -> None:
+        """Make all runs.
 
         Args:
-            access_basis: Digest of the machine and its software.
+            machine: Digest of the machine and its software.
         """
-        making = [self._begun(name, one, access_basis) for name, one in supervised(self._plan).items()]
+        making = [self._begun(name, one, machine) for name, one in supervised(self._plan).items()]
         try:
             for number in itertools.count():
                 left = [one for one in making if one.left and one.name not in self.broken]
@@ -134,7 +136,6 @@ class MadeRuns:
                 )
                 for one in making
             ]  # fmt: skip
-        return made_parts(self._plan.spec.datasets, self.records, self._folder)
 
     def _begun(self, name: str, training: CommandTraining, machine: str) -> _Making:
         code = code_of(training, self._children.access.folder)
@@ -171,7 +172,10 @@ class MadeRuns:
             self.broken[one.name] = error
 
     def _whole(self, made: TrainedRun) -> bool:
-        return made.log is None or is_whole(self._folder / made.log.path, made.log.digest)
+        """True if all that is kept of a run is still there, as it was."""
+        if made.log is not None and not is_whole(self._folder / made.log.path, made.log.digest):
+            return False
+        return made.saved is None or _digest(self._folder / made.saved.path) == made.saved.digest
 
     def _made(self, one: _Making, run: _Run) -> TrainedRun:
         total = len(one.made) + 1 + len(one.left)
@@ -197,8 +201,18 @@ class MadeRuns:
         log = None if told["log"] is None else self._kept(one, run, Path(told["log"]))
         return TrainedRun(
             **fields, name=run.name, seed=run.seed, workers=run.workers, log=log,
+            saved=self._saved(one, run) if told["ended"] == "ended" else None,
             spoiled=None if self._draft else disturbance.disturbance(told),
         )  # fmt: skip
+
+    def _saved(self, one: _Making, run: _Run) -> EvidenceFile | None:
+        """The model that a run has saved; None: it has saved none."""
+        makes = one.training.makes
+        if makes is None:
+            return None
+        name = f"{FOLDER}/{one.name}/{run.name}/{saved_as(one.training, self._plan.spec.models[makes])}"
+        digest = _digest(self._folder / name)
+        return None if digest is None else EvidenceFile(path=name, digest=digest, rows=0, what=f"model of {run.name}")
 
     def _kept(self, one: _Making, run: _Run, log: Path) -> EvidenceFile:
         """The log of a run, copied to the evidence as it was written."""
@@ -238,8 +252,6 @@ class MadeRuns:
 
     def _absent(self, one: _Making, made: TrainedRun) -> str | None:
         """Sentence on a measure that the log of a run lacks; None: all are there."""
-        from evalspec.trainings.reading.supervised import read_run
-
         assert made.log is not None
         there = {x.metric for x in read_run(one.training.log, self._folder / made.log.path, made.name).evaluations}
         absent = next((name for name in one.measures if name not in there), None)
@@ -278,6 +290,49 @@ def _instead(run: _Run, seed: int) -> dict[str, Any]:
     place, _, rest = run.name.partition("-seed")
     on = rest.removeprefix(str(run.seed))
     return {"name": f"{place}-again-seed{seed}{on}", "seed": seed}
+
+
+def made_models(
+    models: Mapping[str, Model], datasets: Mapping[str, Dataset], records: Iterable[TrainingRecord]
+) -> dict[str, Model]:
+    """Models that trainings have made: that of each run, and of the first where the spec leaves it to the training.
+
+    Args:
+        models: Of the spec.
+        datasets: Of the spec, with its trainings.
+        records: Of what was made.
+    """
+    found: dict[str, Model] = {}
+    for one in records:
+        part = datasets.get(one.name)
+        if not isinstance(part, CommandTraining) or part.makes is None or part.makes not in models:
+            continue
+        model = models[part.makes]
+        for run in one.runs:
+            if run.saved is not None:
+                found[model_of(part.makes, run)] = _at(model, run.saved)
+        first = next((run for run in one.runs if not run.replaced), None)
+        if awaited(model) and first is not None and first.saved is not None:
+            found[part.makes] = _at(model, first.saved)
+    return found
+
+
+def saved_as(training: CommandTraining, model: Model) -> str:
+    """Path of the model that a run saves, from its folder on."""
+    return str(training.saves or getattr(model, "path", "")).removeprefix(f"{OUT}/")
+
+
+def _at(model: Model, saved: EvidenceFile) -> Model:
+    return model.model_copy(update={"path": f"{MADE}{saved.path.removeprefix(f'{FOLDER}/')}"})
+
+
+def _digest(path: Path) -> str | None:
+    """Digest of a model's files; None: there are none."""
+    try:
+        files = all_files([path]) if path.exists() else []
+        return artifact_digest(files) if files else None
+    except (EvalspecError, OSError):
+        return None
 
 
 def _runs(seeds: Sequence[int], workers: Sequence[int | None]) -> Iterator[_Run]:

@@ -26,7 +26,7 @@ COLUMNS = {
     "run": "string", "seed": "int64", "workers": "int64", "step": "int64", "samples": "double", "time_s": "double",
     "before_s": "double", "end_s": "double", "energy_j": "double", "status": "string", "metric": "string",
     "value": "double", "limit_s": "double", "usd_h": "double", "started": "int64", "spoiled": "string",
-    "lag_s": "double",
+    "lag_s": "double", "model": "string",
 }  # fmt: skip
 MOST_SEEDS = 10_000
 
@@ -66,6 +66,7 @@ class TrainingRun:
         status: How it ended.
         spoiled: What the surroundings did to it, too much to be counted; None: nothing that is known.
         lag_s: By so much the log's clock fell behind that of the process.
+        model: Name under which the model that it saved can be asked; None: it saved none.
     """
 
     name: str
@@ -77,6 +78,7 @@ class TrainingRun:
     status: Status = "ended"
     spoiled: str | None = None
     lag_s: float | None = None
+    model: str | None = None
 
 
 def supervised_table(runs: Sequence[TrainingRun], training: Training, columns: Sequence[str], started: int) -> pa.Table:
@@ -143,6 +145,7 @@ def _rows(run: TrainingRun, training: Training) -> Iterable[dict[str, object]]:
         "run": run.name, "seed": run.seed, "workers": run.workers or training.workers, "before_s": run.before_s,
         "end_s": run.end_s, "status": run.status, "limit_s": training.limit_s, "usd_h": training.cost_usd_h,
         "started": started, "spoiled": run.spoiled, "lag_s": run.lag_s,
+        "model": run.model,
     }  # fmt: skip
     for one in run.evaluations:
         yield {

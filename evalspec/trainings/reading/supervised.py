@@ -72,7 +72,18 @@ class MadeTraining(Training):
             made.name, () if log is None else log.evaluations, seed=made.seed, workers=made.workers,
             before_s=made.before_s, end_s=max(0.0, made.process_s - before),
             status="replaced" if made.replaced else made.ended, spoiled=made.spoiled, lag_s=made.lag_s,
+            model=None if made.saved is None or self.of.makes is None else model_of(self.of.makes, made),
         )  # fmt: skip
+
+
+def model_of(makes: str, made: TrainedRun) -> str:
+    """Name under which the model that a run saved can be asked.
+
+    Args:
+        makes: The model of the spec that it is one of.
+        made: The run.
+    """
+    return f"{makes}-{made.name}"
 
 
 def read_run(log: TrainingLog, path: Path, name: str) -> TrainingRun:

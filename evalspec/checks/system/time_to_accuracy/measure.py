@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.checks.system.time_to_accuracy import show
+from evalspec.checks.system.time_to_accuracy.confirmation import as_result, confirmed
 from evalspec.checks.system.time_to_accuracy.spec import FINAL, FINAL_SHARE, QUANTITIES, RATE, REACHED
 from evalspec.evidence.estimate import Comparison, Estimate, Measured
 from evalspec.evidence.reasons import gravest, only_worse
@@ -19,7 +20,7 @@ from evalspec.evidence.words import plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.shares.proportion import Proportion
 from evalspec.stats.training.log_rank import RecipeComparison, RunRatio, run_ratio
-from evalspec.stats.training.reached import HigherQuantile, RunQuantile, run_quantile
+from evalspec.stats.training.reached import HigherQuantile, OpenShare, RunQuantile, run_quantile
 from evalspec.timing.targets import EVALUATION_COLUMNS, Quantity
 from evalspec.timing.training_runs import (
     TargetRun,
@@ -63,14 +64,15 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
         InputError: The measure of the target is not logged.
         NotRunError: Runs were announced that have no log.
     """
-    runs = _runs(check, inputs, check.training)
+    told = confirmed(check, inputs, _runs(check, inputs, check.training))
+    runs = told.runs
     estimates = _Estimates()
     _alone(check, runs, estimates)
     for name in check.sides_named:
         _against(check, inputs, runs, name, estimates)
     _doubt(check, runs, estimates)
     lost = [run for run in runs if run.reached is None]
-    return CheckResult(
+    result = CheckResult(
         estimates=estimates.made,
         comparisons=estimates.comparisons,
         missing=estimates.missing,
@@ -84,6 +86,7 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
         weakens=[*open_questions(runs, check.training, check.held, check.clock), *estimates.weakens],
         evidence=[(write_evaluations(runs, inputs.evidence, check.name), "evaluations of every run, as logged")],
     )  # fmt: skip
+    return as_result(told, result)
 
 
 def _runs(check: TimeToAccuracy, inputs: Inputs, training: str) -> list[TargetRun]:
@@ -121,7 +124,13 @@ def _alone(check: TimeToAccuracy, runs: Sequence[TargetRun], into: _Estimates) -
             into.missing[metric] = why
         else:
             into.made[metric] = _quantile(runs, what, q)
-    into.made[RATE] = Proportion.of_counts(sum(run.reached is not None for run in runs), len(runs))
+    got_there = sum(run.reached is not None for run in runs)
+    unsure = sum(run.unsure for run in runs)
+    into.made[RATE] = Proportion.of_counts(got_there - unsure, len(runs))
+    if unsure:
+        into.made[RATE] = OpenShare(
+            Proportion.of_counts(got_there - unsure, len(runs)), Proportion.of_counts(got_there, len(runs))
+        )
     finals = np.array([run.final for run in runs])
     if not check.goal.rising:
         into.missing[FINAL] = f"{check.goal.metric} is better when it falls: there is no final accuracy"

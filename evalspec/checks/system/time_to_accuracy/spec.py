@@ -10,7 +10,7 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
-from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
+from evalspec.language.parts import Check, DatasetName, Need, NeedRows, Part, SpecNames, TrainingName
 from evalspec.timing.targets import (
     EVALUATION_COLUMNS,
     Quantity,
@@ -46,6 +46,16 @@ LEAST_CONFIDENCE = 0.8
 MOST_MIN = 5_256_000.0
 """Ten years: no training takes that long."""
 _BINOMIAL = "exact binomial over runs: order statistics"
+
+
+class Confirmation(Part):
+    """Rows that no run ever saw, on which the model that each has saved is scored."""
+
+    dataset: DatasetName = Field(description="Rows that no run ever saw.")
+    metric: Literal["accuracy"] = Field("accuracy", description="What the saved models are scored by.")
+    apart_from: tuple[DatasetName, ...] = Field(
+        (), description="Datasets that the runs train and evaluate on: rows of `dataset` among them void the check."
+    )
 
 
 class TimeToAccuracy(Check):
@@ -126,6 +136,9 @@ class TimeToAccuracy(Check):
     clock: Annotated[Literal["process", "run_start"], Circumstance()] = Field(
         "process", description="Where times start: with the process, or with the log's own clock."
     )
+    confirm: Annotated[Confirmation | None, Circumstance()] = Field(
+        None, description="Rows that no run ever saw: a run counts if the model that it saved is at the target on them."
+    )
     report: Annotated[tuple[Literal["mlperf"], ...], Effort()] = Field(
         (), description="Scores of others that are shown, and decide nothing."
     )
@@ -136,8 +149,11 @@ class TimeToAccuracy(Check):
         return read_target(self.target)
 
     def needs(self) -> tuple[Need, ...]:
-        """The rows of the training, and of those that it is held against."""
-        return tuple(NeedRows(name, EVALUATION_COLUMNS) for name in dict.fromkeys((self.training, *self.sides_named)))
+        """The rows of the training, of those that it is held against, and those that confirm it."""
+        logs = tuple(NeedRows(name, EVALUATION_COLUMNS) for name in dict.fromkeys((self.training, *self.sides_named)))
+        if self.confirm is None:
+            return logs
+        return (*logs, NeedRows(self.confirm.dataset, label=True), *map(NeedRows, self.confirm.apart_from))
 
     def check_names(self, names: SpecNames) -> str | None:
         """Fault of a comparison that can't be made, or of a target on another scale."""
@@ -150,6 +166,10 @@ class TimeToAccuracy(Check):
                 return f"two trainings are compared by a factor: write {one.metric} {one.op} 1.05x {one.model}"
             if one.metric == FINAL and not self.goal.rising:
                 return f"{FINAL} is of a measure that rises, and the target is {self.target!r}: remove the sentence"
+        if self.confirm is not None and not (self.goal.rising and self.goal.value <= 1.0):
+            return f"`confirm:` scores accuracy, a fraction that rises, and the target is {self.target!r}"
+        if self.confirm is not None and self.confirm.dataset in self.confirm.apart_from:
+            return f"`confirm:` names {self.confirm.dataset} as rows that the runs saw and never saw: name two datasets"
         return None
 
     def measures_read(self, training: str) -> tuple[str, ...]:
