@@ -109,6 +109,7 @@ class MadeRuns:
         self._observer = observer
         self._draft = draft
         self._known = {one.key: one.run for one in _read(events)}
+        self._child: Child | None = None
         self.records: list[TrainingRecord] = []
         self.broken: dict[str, EvalspecError] = {}
         """Trainings whose runs can't be made, by name."""
@@ -129,6 +130,8 @@ class MadeRuns:
                 for one in left if number % 2 == 0 else left[::-1]:
                     self._next(one)
         finally:
+            if self._child is not None:
+                self._child.close()
             self.records = [
                 TrainingRecord(
                     name=one.name, command=one.training.run, limit_s=one.training.limit_s, code=one.code,
@@ -180,21 +183,29 @@ class MadeRuns:
     def _made(self, one: _Making, run: _Run) -> TrainedRun:
         total = len(one.made) + 1 + len(one.left)
         self._observer.step(f"training {one.name}: run {len(one.made) + 1} of {total}, seed {run.seed}")
-        job = SupervisorJob(
-            one.training, self._children.access, dict(os.environ), self._children.limits.memory_bytes, self._draft
-        )
-        out = self._folder / FOLDER / one.name / run.name
         logs = self._folder / "logs"
         asked = RunRequest(
-            f"{one.name} {run.name}", run.seed, run.workers, str(out), str(logs / f"{one.name}-{run.name}.log"),
-            one.measures,
+            training=one.name, name=run.name, seed=run.seed, workers=run.workers,
+            out=str(self._folder / FOLDER / one.name / run.name), printed=str(logs / f"{one.name}-{run.name}.log"),
+            measures=one.measures,
         )  # fmt: skip
-        with Child(
-            ROLE, job, limits=Limits(time_s=one.training.limit_s + END_S), log=logs / f"supervisor-{one.name}.log",
-            secrets=self._children.secrets, on_wait=self._children.on_wait,
-        ) as child:  # fmt: skip
-            told = child.ask(asdict(asked), progress=self._observer.progress)
+        told = self._supervisor().ask(
+            asdict(asked), progress=self._observer.progress, time_s=one.training.limit_s + END_S
+        )
         return self._as_told(one, run, told)
+
+    def _supervisor(self) -> Child:
+        """The child that supervises, started again where it has ended."""
+        if self._child is None or not self._child.alive:
+            job = SupervisorJob(
+                supervised(self._plan), self._children.access, dict(os.environ), self._children.limits.memory_bytes,
+                self._draft,
+            )  # fmt: skip
+            self._child = Child(
+                ROLE, job, limits=Limits(), log=self._folder / "logs" / "supervisor.log",
+                secrets=self._children.secrets, on_wait=self._children.on_wait,
+            )  # fmt: skip
+        return self._child
 
     def _as_told(self, one: _Making, run: _Run, told: Mapping[str, Any]) -> TrainedRun:
         fields = {name: told[name] for name in TrainedRun.model_fields if name in told and name != "log"}

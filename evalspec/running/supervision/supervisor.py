@@ -38,14 +38,14 @@ class SupervisorJob:
     """Job of a supervisor.
 
     Args:
-        training: What is run.
+        trainings: What is run, by name.
         access: Its folder is where the command runs; it must allow that code runs.
         environment: Of the command.
         memory_bytes: Largest resident size of the command and all that it starts; None: no limit.
         draft: A run is stopped after a few evaluations.
     """
 
-    training: CommandTraining
+    trainings: Mapping[str, CommandTraining]
     access: Access
     environment: Mapping[str, str]
     memory_bytes: int | None
@@ -57,6 +57,7 @@ class RunRequest:
     """One run that is asked for.
 
     Args:
+        training: Name of its training.
         name: Its name.
         seed: Its seed.
         workers: Its workers; None: the spec does not say.
@@ -65,6 +66,7 @@ class RunRequest:
         measures: What of its log somebody asks about.
     """
 
+    training: str
     name: str
     seed: int
     workers: int | None
@@ -86,7 +88,8 @@ class _Run:
     """One run, from the start of its process to its end."""
 
     def __init__(self, job: SupervisorJob, asked: RunRequest, progress: Progress) -> None:
-        need_trust(job.access, f"the training is the command {job.training.run[0]}")
+        self._training = job.trainings[asked.training]
+        need_trust(job.access, f"{asked.training} is the command {self._training.run[0]}")
         self._job = job
         self._asked = asked
         self._progress = progress
@@ -102,7 +105,7 @@ class _Run:
             InputError: The command can't be started.
         """
         self._make_folder()
-        command = list(self._job.training.command(self._asked.seed, self._asked.workers, self._out))
+        command = list(self._training.command(self._asked.seed, self._asked.workers, self._out))
         command[0] = sys.executable if command[0] in PYTHON else command[0]
         self._printed.path.unlink(missing_ok=True)
         machine = MachineTime()
@@ -112,7 +115,7 @@ class _Run:
             process = Guarded(
                 guard, output, folder=self._job.access.folder, environment=self._job.environment, then=command
             )
-        watch = LogWatch(self._job.training, self._out, began)
+        watch = LogWatch(self._training, self._out, began)
         try:
             stopped = self._watched(process, watch, began)
             took_s = time.monotonic() - began
@@ -137,7 +140,7 @@ class _Run:
 
     def _watched(self, process: Guarded, watch: LogWatch, began: float) -> str | None:
         """Wait for the end of the process; returns why it was stopped, None: it ended by itself."""
-        limit_s = self._job.training.limit_s
+        limit_s = self._training.limit_s
         while process.ended is None:
             now_s = time.monotonic() - began
             if now_s > limit_s:
@@ -152,7 +155,9 @@ class _Run:
                 return "cut"
             if now_s - self._told >= TOLD_EVERY_S:
                 self._told = now_s
-                self._progress(now_s, limit_s, f"{self._asked.name}{watch.latest(self._asked.measures)}")
+                self._progress(
+                    now_s, limit_s, f"{self._asked.training} {self._asked.name}{watch.latest(self._asked.measures)}"
+                )
             process.wait(POLL_S)
         return None
 
