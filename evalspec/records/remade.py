@@ -82,7 +82,7 @@ def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access)
 def _files(base: Record, folder: Path, remade: Remade) -> set[str]:
     """Files of evidence that are missing or changed."""
     files = [*base.predictions, *(file for check in base.checks for file in check.evidence)]
-    files += [run.log for one in base.trainings for run in one.runs if run.log is not None]
+    files += [run.log for one in base.trainings for run in (*one.runs, *one.trials) if run.log is not None]
     damaged = set()
     for file in files:
         path = folder / file.path

@@ -19,7 +19,7 @@ Quantity = Literal["time", "samples", "cost", "energy"]
 """Something that a run takes up to its target."""
 EVALUATION_COLUMNS = (
     "run", "seed", "workers", "step", "samples", "time_s", "before_s", "end_s", "energy_j", "status", "metric", "value",
-    "limit_s", "usd_h", "started", "spoiled", "lag_s", "model",
+    "limit_s", "usd_h", "started", "spoiled", "lag_s", "model", "part",
 )  # fmt: skip
 """Columns of a training that runs are held against a target by."""
 PATTERN = rf"(?P<metric>\S+) (?P<op>>=|<=|>|<) (?P<number>{NUMBER})(?P<percent> %)?"

@@ -141,7 +141,7 @@ def target_runs(table: pa.Table, target: Target, held: int, training: str, clock
     if any(row["status"] == "planned" for row in rows):
         raise NotRunError(f"the runs of {training} are not made yet")
     check_training(target, training, table)
-    rows = [row for row in rows if row["status"] != "replaced"]
+    rows = [row for row in rows if row["status"] != "replaced" and row["part"] == "run"]
     by_run: dict[str, list[dict[str, Any]]] = {row["run"]: [] for row in rows}
     first = {row["run"]: row for row in reversed(rows)}
     for row in rows:

@@ -79,6 +79,15 @@ class CommandTraining(Training):
     also_workers: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (), description="Further numbers of workers that each seed is trained on, for the check `scaling`."
     )
+    checkpoint: str | None = Field(
+        None, description="Folder of its checkpoints, '{out}/checkpoints', from which the same command goes on."
+    )
+    deterministic: bool = Field(
+        False, description="Two runs of a seed log the same numbers, so that a resumed one must log them too."
+    )
+    without_checkpoints: tuple[str, ...] = Field(
+        (), description="Arguments behind the command that switch checkpoints off: [--keep, '0']."
+    )
     makes: ModelName | None = Field(
         None,
         description="Model that each run saves. With a path in '{out}' it is that of the first run, whichever that is.",
@@ -98,7 +107,9 @@ class CommandTraining(Training):
                     place, "all runs would have the same number of workers"
                 )
                 raise custom_error(Problem(f"`{field}` has no {place}: {what}", remedy=f"add '{place}' to it"))
-        for what, path in (("log", self.log.path), ("saved model", self.saves)):
+        for what, path in (
+            ("log", self.log.path), ("saved model", self.saves), ("folder of checkpoints", self.checkpoint),
+        ):  # fmt: skip
             if path is not None and not path.startswith(f"{OUT}/"):
                 remedy = f"write such as '{OUT}/{PurePath(path).name}'"
                 raise custom_error(Problem(f"the {what} {path!r} does not lie in {OUT}", remedy=remedy))
@@ -180,16 +191,18 @@ class CommandTraining(Training):
         ]
         return supervised_table(runs, self, choose(columns, tuple(COLUMNS), "a training"), self.count)
 
-    def command(self, seed: int, workers: int | None, out: Path) -> tuple[str, ...]:
+    def command(self, seed: int, workers: int | None, out: Path, *, plain: bool = False) -> tuple[str, ...]:
         """The command of one run.
 
         Args:
             seed: Of the run.
             workers: Of the run; None: the spec does not say.
             out: Its folder.
+            plain: It writes no checkpoints.
         """
         placed = {SEED: str(seed), WORKERS: str(workers or 1), OUT: str(out)}
-        return tuple(_placed(part, placed) for part in self.run)
+        parts = (*self.run, *self.without_checkpoints) if plain else self.run
+        return tuple(_placed(part, placed) for part in parts)
 
     @property
     def log_in_out(self) -> str:

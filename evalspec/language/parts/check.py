@@ -199,6 +199,14 @@ class Check(Part):
         """
         return ()
 
+    def trials_of(self, training: str) -> Trials:
+        """Runs of a training that it needs beside those that count.
+
+        Args:
+            training: Name of the training.
+        """
+        return Trials()
+
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Further columns that its datasets must have, if they depend on the spec's names; others are in `needs`."""
         return {}
@@ -399,6 +407,21 @@ class CheckResult:
     """Voids every measurement of the check."""
     by_template: Mapping[str, CheckResult] = field(default_factory=dict)
     answers_each: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """Runs of a training that are made to try it.
+
+    Args:
+        kills: Runs that are killed once and started again; half of them while a checkpoint is written.
+        twins: Runs of a seed that another run has too.
+        plain: Runs without checkpoints, of seeds that others have too.
+    """
+
+    kills: int = 0
+    twins: int = 0
+    plain: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from evalspec.errors import EvalspecError
 from evalspec.language.parts import Access
 from evalspec.trainings.command import CommandTraining
 from evalspec.trainings.reading.files import log_files
-from evalspec.trainings.reading.run import TrainingRun
+from evalspec.trainings.reading.run import Evaluation, TrainingRun
 from evalspec.trainings.reading.supervised import read_run
 
 PARSED_SHARE = 0.02
@@ -92,6 +92,16 @@ class LogWatch:
     def lag_s(self) -> float | None:
         """By so much the log's clock fell behind at its end; None: the log has no times."""
         return max(0.0, self._offsets[-1] - min(self._offsets)) if self._offsets else None
+
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """All that were read so far."""
+        return () if self._run is None else self._run.evaluations
+
+    @property
+    def grew_s(self) -> float:
+        """When it last grew, since the start of the process."""
+        return self._grew_s
 
     @property
     def measures(self) -> set[str]:

@@ -7,15 +7,16 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evalspec.errors import EvalspecError, InputError
-from evalspec.evidence.record import ContentFile, EvidenceFile, TrainedRun, TrainingRecord
-from evalspec.language.parts import Dataset, Model
+from evalspec.evidence.record import ContentFile, EvidenceFile, RunPart, TrainedRun, TrainingRecord
+from evalspec.language.parts import Dataset, Model, Trials
 from evalspec.language.parts.part import MADE
 from evalspec.logs import scrub
 from evalspec.pipeline.digest import all_files, artifact_digest
@@ -27,7 +28,7 @@ from evalspec.running.files import Journal, is_whole, sha256_of
 from evalspec.running.subjects import Children, Observer, digest_of
 from evalspec.running.supervision import disturbance
 from evalspec.running.supervision.code_files import code_of
-from evalspec.running.supervision.supervisor import RunRequest, SupervisorJob, unreadable
+from evalspec.running.supervision.supervisor import KILL_ATTEMPTS, RunRequest, SupervisorJob, unreadable
 from evalspec.trainings.command import OUT, CommandTraining, awaited
 from evalspec.trainings.reading.supervised import MadeTraining, model_of, read_run
 
@@ -38,6 +39,10 @@ END_S = 60.0
 """Time beyond the limit of a run in which the supervisor must have killed it and answered."""
 FIRST_FAILED = 2
 """So many first runs that fail before they log anything show that the command does not work here."""
+FEWEST_STEPS = 3
+"""So many steps must be logged, or there is nothing between which a run could be killed."""
+LATEST_KILL = 0.9
+"""Share of the steps within which a run is killed."""
 ROLE = "evalspec.running.supervision.supervisor"
 
 
@@ -62,7 +67,9 @@ class _Making:
     measures: tuple[str, ...]
     spare: Iterator[int]
     left: deque[_Run]
+    trials: Trials
     made: list[TrainedRun] = field(default_factory=list)
+    tried: list[TrainedRun] = field(default_factory=list)
     checked: bool = False
     """A log of it was found to hold what is asked about."""
 
@@ -76,6 +83,9 @@ class _Run:
     workers: int | None
     again: bool = False
     """It takes the place of one that was spoiled."""
+    part: RunPart = "run"
+    number: int = 0
+    """Among those of its part."""
 
 
 class MadeRuns:
@@ -123,6 +133,8 @@ class MadeRuns:
         making = [self._begun(name, one, machine) for name, one in supervised(self._plan).items()]
         try:
             for number in itertools.count():
+                for one in making:
+                    self._add_trials(one)
                 left = [one for one in making if one.left and one.name not in self.broken]
                 if not left:
                     break
@@ -135,7 +147,7 @@ class MadeRuns:
             self.records = [
                 TrainingRecord(
                     name=one.name, command=one.training.run, limit_s=one.training.limit_s, code=one.code,
-                    runs=tuple(one.made),
+                    runs=tuple(one.made), trials=tuple(one.tried),
                 )
                 for one in making
             ]  # fmt: skip
@@ -152,18 +164,44 @@ class MadeRuns:
         ]  # fmt: skip
         return _Making(
             name, training, code, basis, tuple(sorted(measures)), drawn,
-            deque(_runs(seeds[:1] if self._draft else seeds, training.every_workers)),
+            deque(_runs(seeds[:1] if self._draft else seeds, training.every_workers)), self._trials(name),
         )  # fmt: skip
+
+    def _trials(self, name: str) -> Trials:
+        """Runs beside those that count, which several checks may share."""
+        asked = [planned.check.trials_of(name) for planned in self._plan.checks]
+        if self._draft:
+            return Trials()
+        return Trials(*(max((getattr(one, part.name) for one in asked), default=0) for part in fields(Trials)))
+
+    def _add_trials(self, one: _Making) -> None:
+        """Add what is to be tried, once all runs are made, of seeds that have run to their end."""
+        whole = [run for run in one.made if run.ended == "ended" and not run.replaced and run.log is not None]
+        if one.left or not whole:
+            return
+        trials, one.trials = one.trials, Trials()
+        parts: tuple[tuple[RunPart, int], ...] = (
+            ("twin", trials.twins), ("kill", trials.kills), ("plain", trials.plain),
+        )  # fmt: skip
+        for part, count in parts:
+            for number in range(count):
+                run = whole[number % len(whole)]
+                one.left.append(
+                    _Run(f"{part}{number + 1}-seed{run.seed}", run.seed, run.workers, part=part, number=number)
+                )
 
     def _next(self, one: _Making) -> None:
         """Make the next run of a training, or keep it."""
         run = one.left.popleft()
-        key = digest_of("run of a training", one.basis, run.seed, run.workers)
+        key = digest_of("run of a training", one.basis, run.seed, run.workers, run.part, run.number)
         made = self._known.get(key)
         try:
             if made is None or not self._whole(made):
                 made = self._made(one, run)
                 self._journal.write(EVENT, key=key, training=one.name, run=made.model_dump(mode="json"))
+            if run.part != "run":
+                one.tried.append(made)
+                return
             if made.spoiled is not None and not run.again and not self._draft:
                 other = replace(run, **_instead(run, next(one.spare)), again=True)
                 one.left.appendleft(other)
@@ -181,18 +219,38 @@ class MadeRuns:
         return made.saved is None or _digest(self._folder / made.saved.path) == made.saved.digest
 
     def _made(self, one: _Making, run: _Run) -> TrainedRun:
-        total = len(one.made) + 1 + len(one.left)
-        self._observer.step(f"training {one.name}: run {len(one.made) + 1} of {total}, seed {run.seed}")
+        done = len(one.made) + len(one.tried) + 1
+        what = {"run": "run", "twin": "again", "kill": "kill", "plain": "without checkpoints"}[run.part]
+        self._observer.step(f"training {one.name}: {what} {done} of {done + len(one.left)}, seed {run.seed}")
         logs = self._folder / "logs"
         asked = RunRequest(
             training=one.name, name=run.name, seed=run.seed, workers=run.workers,
             out=str(self._folder / FOLDER / one.name / run.name), printed=str(logs / f"{one.name}-{run.name}.log"),
-            measures=one.measures,
+            measures=one.measures, plain=run.part == "plain", **(self._kill(one, run) if run.part == "kill" else {}),
         )  # fmt: skip
+        times = 1 if run.part != "kill" else 1 + KILL_ATTEMPTS
         told = self._supervisor().ask(
-            asdict(asked), progress=self._observer.progress, time_s=one.training.limit_s + END_S
+            asdict(asked), progress=self._observer.progress, time_s=times * one.training.limit_s + END_S
         )
         return self._as_told(one, run, told)
+
+    def _kill(self, one: _Making, run: _Run) -> dict[str, Any]:
+        """When a run is killed: at a random step of its uninterrupted twin's, every other time in a checkpoint."""
+        twin = next(x for x in one.made if x.seed == run.seed and x.workers == run.workers and x.log is not None)
+        assert twin.log is not None
+        rows = read_run(one.training.log, self._folder / twin.log.path, twin.name).evaluations
+        steps = sorted({x.step for x in rows if x.step is not None})
+        if len(steps) < FEWEST_STEPS:
+            raise InputError(
+                f"{one.name}: {twin.name} logs {len(steps)} steps, too few to be killed between them",
+                remedy="log the step of each evaluation, and more of them",
+            )
+        draw = Random(seed_of(self._plan.spec.seed, f"kill {one.name} {run.number}"))
+        step = steps[0] + int(draw.random() * LATEST_KILL * (steps[-1] - steps[0]))
+        times = [x.time_s for x in rows if x.time_s is not None]
+        between = (times[-1] - times[0]) / max(1, len(set(times)) - 1) if times else 0.0
+        growing = run.number % 2 == 1 and one.training.checkpoint is not None
+        return {"kill_step": step, "kill_later_s": draw.random() * between, "kill_growing": growing}
 
     def _supervisor(self) -> Child:
         """The child that supervises, started again where it has ended."""
@@ -208,11 +266,11 @@ class MadeRuns:
         return self._child
 
     def _as_told(self, one: _Making, run: _Run, told: Mapping[str, Any]) -> TrainedRun:
-        fields = {name: told[name] for name in TrainedRun.model_fields if name in told and name != "log"}
+        given = {name: told[name] for name in TrainedRun.model_fields if name in told and name != "log"}
         log = None if told["log"] is None else self._kept(one, run, Path(told["log"]))
         return TrainedRun(
-            **fields, name=run.name, seed=run.seed, workers=run.workers, log=log,
-            saved=self._saved(one, run) if told["ended"] == "ended" else None,
+            **given, name=run.name, seed=run.seed, workers=run.workers, log=log, part=run.part,
+            saved=self._saved(one, run) if told["ended"] == "ended" and run.part == "run" else None,
             spoiled=None if self._draft else disturbance.disturbance(told),
         )  # fmt: skip
 
@@ -292,7 +350,7 @@ def made_parts(datasets: Mapping[str, Dataset], records: Iterable[TrainingRecord
     for one in records:
         part = datasets.get(one.name)
         if isinstance(part, CommandTraining) and one.runs:
-            found[one.name] = MadeTraining(of=part, made=one.runs, folder=folder.resolve())
+            found[one.name] = MadeTraining(of=part, made=(*one.runs, *one.trials), folder=folder.resolve())
     return found
 
 

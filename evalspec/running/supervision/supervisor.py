@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from evalspec.redaction import Redaction
 from evalspec.running.children.child import Handler
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.process import resident_bytes
+from evalspec.running.supervision.killed_run import KilledRun
 from evalspec.running.supervision.log_watch import LogWatch
 from evalspec.running.supervision.machine_time import MachineTime
 from evalspec.runtimes.http_client.process import PYTHON
@@ -29,6 +31,7 @@ from evalspec.trainings.command import CommandTraining
 POLL_S = 0.02
 MEMORY_EVERY_S = 0.5
 TOLD_EVERY_S = 1.0
+KILL_ATTEMPTS = 4
 DRAFT_EVALUATIONS = 2
 """A draft stops a run when each measure that is asked about was evaluated so often."""
 
@@ -64,6 +67,7 @@ class RunRequest:
         out: Its own folder, made anew.
         printed: File for what it prints.
         measures: What of its log somebody asks about.
+        plain: It writes no checkpoints.
     """
 
     training: str
@@ -73,6 +77,13 @@ class RunRequest:
     out: str
     printed: str
     measures: Sequence[str]
+    plain: bool = False
+    kill_step: int | None = None
+    """It is killed when its log has come to this step, and started again; None: it is let run."""
+    kill_later_s: float = 0.0
+    """So much later."""
+    kill_growing: bool = False
+    """Then, when a checkpoint is being written."""
 
 
 def start(job: SupervisorJob) -> Handler:
@@ -102,31 +113,65 @@ class _Run:
         """Run it, and say how it went.
 
         Raises:
-            InputError: The command can't be started.
+            InputError: The command can't be started, or ends before it can be killed.
         """
-        self._make_folder()
-        command = list(self._training.command(self._asked.seed, self._asked.workers, self._out))
-        command[0] = sys.executable if command[0] in PYTHON else command[0]
         self._printed.path.unlink(missing_ok=True)
-        machine = MachineTime()
-        with self._printed.opened() as output:
-            began = time.monotonic()
-            guard = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())]
-            process = Guarded(
-                guard, output, folder=self._job.access.folder, environment=self._job.environment, then=command
-            )
-        watch = LogWatch(self._training, self._out, began)
-        try:
-            stopped = self._watched(process, watch, began)
+        self._make_folder()
+        machine, began = MachineTime(), time.monotonic()
+        killed = None if self._asked.kill_step is None else self._killed()
+        stopped, code, took_s, watch = self._whole(killed)
+        told = self._told_of(stopped, code, took_s, watch) | machine.told(time.monotonic() - began)
+        return told if killed is None else told | {"kill": killed.told(watch)}
+
+    def _whole(self, killed: KilledRun | None) -> tuple[str | None, int | None, float, LogWatch]:
+        """From the start of the process to its end: why it was stopped, its code, its time, its log."""
+        with self._started() as (process, began):
+            watch = LogWatch(self._training, self._out, began)
+            stopped = self._watched(process, watch, began, killed)
             took_s = time.monotonic() - began
-        finally:
-            process.end()
-            self._printed.finish()
         code = None if stopped is not None else process.ended
         if code == guardian.NOT_FOUND:
             raise InputError(f"{self._asked.name} can't be run: {last_line(self._printed.path)}")
         watch.look(took_s, last=True)
-        return self._told_of(stopped, code, took_s, watch) | machine.told(took_s)
+        if killed is not None:
+            killed.look(watch)
+        return stopped, code, took_s, watch
+
+    @contextmanager
+    def _started(self) -> Iterator[tuple[Guarded, float]]:
+        """The process, and when it was started; nothing of it is left afterwards."""
+        asked = self._asked
+        command = list(self._training.command(asked.seed, asked.workers, self._out, plain=asked.plain))
+        command[0] = sys.executable if command[0] in PYTHON else command[0]
+        guard = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())]
+        with self._printed.opened() as output:
+            began = time.monotonic()
+            process = Guarded(
+                guard, output, folder=self._job.access.folder, environment=self._job.environment, then=command
+            )
+        try:
+            yield process, began
+        finally:
+            process.end()
+            self._printed.finish()
+
+    def _killed(self) -> KilledRun:
+        """Start it, and kill it in the middle; earlier, where it ended before that.
+
+        Raises:
+            InputError: It always ends before.
+        """
+        asked = self._asked
+        assert asked.kill_step is not None
+        for attempt in range(KILL_ATTEMPTS):
+            self._make_folder()
+            step = asked.kill_step * (KILL_ATTEMPTS - attempt) // KILL_ATTEMPTS
+            with self._started() as (process, began):
+                watch = LogWatch(self._training, self._out, began)
+                kill = KilledRun(self._training, self._out, step, asked.kill_later_s, asked.kill_growing)
+                if kill.wait(process, watch, began):
+                    return kill
+        raise InputError(f"{asked.name} ended before it could be killed", remedy="have it train and log for longer")
 
     def _make_folder(self) -> None:
         # What an attempt that was cut off has left there is no part of this run.
@@ -138,7 +183,7 @@ class _Run:
         except OSError as error:
             raise InputError(f"{self._out} can't be made: {error.strerror or error}") from error
 
-    def _watched(self, process: Guarded, watch: LogWatch, began: float) -> str | None:
+    def _watched(self, process: Guarded, watch: LogWatch, began: float, killed: KilledRun | None = None) -> str | None:
         """Wait for the end of the process; returns why it was stopped, None: it ended by itself."""
         limit_s = self._training.limit_s
         while process.ended is None:
@@ -151,6 +196,8 @@ class _Run:
                 if self._job.memory_bytes is not None and self._peak > self._job.memory_bytes:
                     return "memory"
             watch.look(now_s)
+            if killed is not None:
+                killed.look(watch)
             if self._job.draft and watch.evaluated(self._asked.measures) >= DRAFT_EVALUATIONS:
                 return "cut"
             if now_s - self._told >= TOLD_EVERY_S:

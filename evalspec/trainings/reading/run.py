@@ -26,7 +26,7 @@ COLUMNS = {
     "run": "string", "seed": "int64", "workers": "int64", "step": "int64", "samples": "double", "time_s": "double",
     "before_s": "double", "end_s": "double", "energy_j": "double", "status": "string", "metric": "string",
     "value": "double", "limit_s": "double", "usd_h": "double", "started": "int64", "spoiled": "string",
-    "lag_s": "double", "model": "string",
+    "lag_s": "double", "model": "string", "part": "string", "kill": "string",
 }  # fmt: skip
 MOST_SEEDS = 10_000
 
@@ -67,6 +67,8 @@ class TrainingRun:
         spoiled: What the surroundings did to it, too much to be counted; None: nothing that is known.
         lag_s: By so much the log's clock fell behind that of the process.
         model: Name under which the model that it saved can be asked; None: it saved none.
+        part: ``run``, or what it was made for beside those that count.
+        kill: Facts of its kill, as JSON; None: it was not killed.
     """
 
     name: str
@@ -79,6 +81,8 @@ class TrainingRun:
     spoiled: str | None = None
     lag_s: float | None = None
     model: str | None = None
+    part: str = "run"
+    kill: str | None = None
 
 
 def supervised_table(runs: Sequence[TrainingRun], training: Training, columns: Sequence[str], started: int) -> pa.Table:
@@ -95,10 +99,11 @@ def supervised_table(runs: Sequence[TrainingRun], training: Training, columns: S
     """
     import pyarrow as pa
 
-    for run in runs:
+    counted = [run for run in runs if run.part == "run"]
+    for run in counted:
         _check_order(run)
-    _check_seeds(runs)
-    _check_same_values(runs)
+    _check_seeds(counted)
+    _check_same_values(counted)
     rows = [{**row, "started": started} for run in sorted(runs, key=_place) for row in _rows(run, training)]
     return pa.table({name: pa.array([row.get(name) for row in rows], _type(COLUMNS[name])) for name in columns})
 
@@ -145,7 +150,7 @@ def _rows(run: TrainingRun, training: Training) -> Iterable[dict[str, object]]:
         "run": run.name, "seed": run.seed, "workers": run.workers or training.workers, "before_s": run.before_s,
         "end_s": run.end_s, "status": run.status, "limit_s": training.limit_s, "usd_h": training.cost_usd_h,
         "started": started, "spoiled": run.spoiled, "lag_s": run.lag_s,
-        "model": run.model,
+        "model": run.model, "part": run.part, "kill": run.kill,
     }  # fmt: skip
     for one in run.evaluations:
         yield {

@@ -25,7 +25,7 @@ class MadeTraining(Training):
 
     Args:
         of: As the spec has it.
-        made: Its runs.
+        made: Its runs, and those that were made to try it.
         folder: Of the run of the gate, with the logs.
     """
 
@@ -60,7 +60,8 @@ class MadeTraining(Training):
     def _started(self) -> int:
         """Runs that count; of a draft fewer than were asked for."""
         first = self.of.every_workers[0]
-        return sum(not one.replaced for one in self.made if one.workers == first)
+        counted = [one for one in self.made if one.part == "run" and not one.replaced]
+        return sum(one.workers == first for one in counted)
 
     def _run(self, made: TrainedRun) -> TrainingRun:
         log = read_run(self.of.log, self.folder / made.log.path, made.name) if made.log is not None else None
@@ -72,6 +73,7 @@ class MadeTraining(Training):
             made.name, () if log is None else log.evaluations, seed=made.seed, workers=made.workers,
             before_s=made.before_s, end_s=max(0.0, made.process_s - before),
             status="replaced" if made.replaced else made.ended, spoiled=made.spoiled, lag_s=made.lag_s,
+            part=made.part, kill=None if made.kill is None else made.kill.model_dump_json(),
             model=None if made.saved is None or self.of.makes is None else model_of(self.of.makes, made),
         )  # fmt: skip
 
