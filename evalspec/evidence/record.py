@@ -27,8 +27,8 @@ Direction = Literal["loosened", "tightened", "changed"]
 RunPart = Literal["run", "kill", "twin", "plain"]
 """``kill``: it is killed once and started again; ``twin``: a seed that another run has too; ``plain``: without
 checkpoints."""
-RunEnd = Literal["ended", "failed", "memory", "limit", "cut"]
-"""``ended``: with code 0; ``memory``, ``limit``: it was killed for one; ``cut``: a draft stopped it."""
+RunEnd = Literal["ended", "failed", "out_of_memory", "limit", "cut"]
+"""``ended``: with code 0; ``out_of_memory``, ``limit``: it was killed for one; ``cut``: a draft stopped it."""
 
 
 PROMPT, TEMPLATE, TEMPLATE_PLANNED = "prompt_digest", "template_digest", "template_planned"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Clock = Literal["process", "run_start"]
 SHOWN = 5
 """So many runs are named in a sentence."""
-LOST = ("failed", "memory", "limit")
+LOST = ("failed", "out_of_memory", "limit")
 """Ends of a run that leave no model, whatever its log says: it got nowhere."""
 SLOW_S, SLOW_SHARE = 1.0, 0.05
 """A log's clock that falls behind by more than both, the latter of the run, stops meanwhile."""
@@ -200,7 +200,7 @@ def replaced_runs(table: pa.Table) -> list[str]:
 
 
 def spoiled_by(runs: Sequence[TargetRun], training: str) -> BySurroundings | None:
-    """What the surroundings did to runs that count; None: nothing that is known.
+    """Reason to mistrust runs that count, by their surroundings; None: none is known.
 
     Args:
         runs: Of a training.

@@ -147,7 +147,7 @@ class CommandTraining(Training):
         return (f"the command {self.run[0]}",)
 
     def outlook(self, confidence: float) -> tuple[str, ...]:
-        """What the runs may take and cost, and which quantiles so many can show."""
+        """Time and cost of the runs at most, and the quantiles that so many can show."""
         from evalspec.stats.training.reached import runs_to_pass
 
         runs = self.count * len(self.every_workers)

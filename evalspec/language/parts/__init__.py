@@ -23,7 +23,7 @@ from evalspec.language.parts.check import (
     NeedPredictions,
     NeedRows,
     NeedTiming,
-    Trials,
+    TrialRuns,
 )
 from evalspec.language.parts.dataset import BATCH_ROWS, Dataset
 from evalspec.language.parts.model import LoadedModel, Model, OptionScore, OutputName, ShownRows
@@ -55,6 +55,6 @@ __all__ = [
     "SpecNames",
     "Training",
     "TrainingName",
-    "Trials",
+    "TrialRuns",
     "check_where",
 ]

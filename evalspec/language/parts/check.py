@@ -199,13 +199,13 @@ class Check(Part):
         """
         return ()
 
-    def trials_of(self, training: str) -> Trials:
+    def trials_of(self, training: str) -> TrialRuns:
         """Runs of a training that it needs beside those that count.
 
         Args:
             training: Name of the training.
         """
-        return Trials()
+        return TrialRuns()
 
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Further columns that its datasets must have, if they depend on the spec's names; others are in `needs`."""
@@ -410,7 +410,7 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
+class TrialRuns:
     """Runs of a training that are made to try it.
 
     Args:

@@ -1,4 +1,4 @@
-"""Whether what went on beside a run has spoiled it."""
+"""Disturbance of a run by what went on beside it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEAL_VOID = 0.10
 
 
 def disturbance(told: Mapping[str, Any]) -> str | None:
-    """What spoiled a run, in words; None: nothing, or nobody can tell here.
+    """Words on what spoiled a run; None: nothing did, or nobody can tell here.
 
     Args:
         told: Processors, how many of them the run used, and the shares of all that others used and that were stolen.

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.record import ContentFile, EvidenceFile, RunPart, TrainedRun, TrainingRecord
-from evalspec.language.parts import Dataset, Model, Trials
+from evalspec.language.parts import Dataset, Model, TrialRuns
 from evalspec.language.parts.part import MADE
 from evalspec.logs import scrub
 from evalspec.pipeline.digest import all_files, artifact_digest
@@ -67,7 +67,7 @@ class _Making:
     measures: tuple[str, ...]
     spare: Iterator[int]
     left: deque[_Run]
-    trials: Trials
+    trials: TrialRuns
     made: list[TrainedRun] = field(default_factory=list)
     tried: list[TrainedRun] = field(default_factory=list)
     checked: bool = False
@@ -167,19 +167,19 @@ class MadeRuns:
             deque(_runs(seeds[:1] if self._draft else seeds, training.every_workers)), self._trials(name),
         )  # fmt: skip
 
-    def _trials(self, name: str) -> Trials:
+    def _trials(self, name: str) -> TrialRuns:
         """Runs beside those that count, which several checks may share."""
         asked = [planned.check.trials_of(name) for planned in self._plan.checks]
         if self._draft:
-            return Trials()
-        return Trials(*(max((getattr(one, part.name) for one in asked), default=0) for part in fields(Trials)))
+            return TrialRuns()
+        return TrialRuns(*(max((getattr(one, part.name) for one in asked), default=0) for part in fields(TrialRuns)))
 
     def _add_trials(self, one: _Making) -> None:
         """Add what is to be tried, once all runs are made, of seeds that have run to their end."""
         whole = [run for run in one.made if run.ended == "ended" and not run.replaced and run.log is not None]
         if one.left or not whole:
             return
-        trials, one.trials = one.trials, Trials()
+        trials, one.trials = one.trials, TrialRuns()
         parts: tuple[tuple[RunPart, int], ...] = (
             ("twin", trials.twins), ("kill", trials.kills), ("plain", trials.plain),
         )  # fmt: skip

@@ -194,7 +194,7 @@ class _Run:
                 self._looked = now_s
                 self._peak = max(self._peak, resident_bytes(process.pid))
                 if self._job.memory_bytes is not None and self._peak > self._job.memory_bytes:
-                    return "memory"
+                    return "out_of_memory"
             watch.look(now_s)
             if killed is not None:
                 killed.look(watch)

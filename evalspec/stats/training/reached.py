@@ -230,11 +230,11 @@ class OpenShare(Estimate):
         return self.sure.method
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """That of the side's own share."""
+        """Bound of the side's own share."""
         return (self.sure if side == "lower" else self.possible).bound(confidence, side)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
-        """That of the side's own share."""
+        """P-value of the side's own share."""
         return (self.sure if side == "lower" else self.possible).p_value(threshold, side)
 
     def n_to_decide(self, threshold: float, alpha: float) -> int | None:

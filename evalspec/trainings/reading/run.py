@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from evalspec.language.parts import Training
 
 Status = Literal[
-    "success", "aborted", "ended", "cut", "missing", "failed", "memory", "limit", "replaced", "planned"
+    "success", "aborted", "ended", "cut", "missing", "failed", "out_of_memory", "limit", "replaced", "planned"
 ]  # fmt: skip
 """``success``, ``aborted``: the log says so; ``ended``: it does not; ``cut``: it stops in the middle of the run;
 ``missing``: the run was announced, and has no log. Of runs that the gate makes: ``failed``: the process crashed;
-``memory``, ``limit``: it was killed for one; ``replaced``: it was spoiled and another one was made in its place;
+``out_of_memory``, ``limit``: it was killed for one; ``replaced``: it was spoiled and another one was made in its place;
 ``planned``: it is not made yet."""
 COLUMNS = {
     "run": "string", "seed": "int64", "workers": "int64", "step": "int64", "samples": "double", "time_s": "double",

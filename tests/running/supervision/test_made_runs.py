@@ -71,7 +71,7 @@ def test_code_runs_under_trust_alone(tmp_path: Path) -> None:
     [
         ("crash at the end", "failed", ()),
         ("hang", "limit", ()),
-        ("memory", "memory", ("--memory-limit", "300 MiB")),
+        ("memory", "out_of_memory", ("--memory-limit", "300 MiB")),
     ],
 )
 def test_a_run_that_leaves_no_model_got_nowhere(tmp_path: Path, how: str, ended: str, limits: tuple[str, ...]) -> None:

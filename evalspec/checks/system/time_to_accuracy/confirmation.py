@@ -28,7 +28,7 @@ SAME_VOID = 0.01
 
 
 @dataclass
-class Confirmed:
+class ConfirmedRuns:
     """Runs as far as the models that they saved confirm them.
 
     Args:
@@ -46,7 +46,7 @@ class Confirmed:
     invalid: str | None = None
 
 
-def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> Confirmed:
+def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> ConfirmedRuns:
     """Score each saved model on rows that no run ever saw.
 
     A run whose model is below the target there has not reached it. If that may be chance, it counts as not reached for
@@ -62,7 +62,7 @@ def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> C
     """
     asked = check.confirm
     if asked is None:
-        return Confirmed(runs)
+        return ConfirmedRuns(runs)
     if not any(run.model is not None for run in runs):
         raise NotRunError(
             f"the runs of {check.training} saved no model to confirm: name one with `makes:` in a training of "
@@ -71,7 +71,7 @@ def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> C
     rows = inputs.table(asked.dataset)
     if not rows.num_rows:
         raise InputError(f"dataset {asked.dataset!r} has no rows", remedy="check its path and its `where:`")
-    found = Confirmed([])
+    found = ConfirmedRuns([])
     found.invalid = _seen(asked, inputs, rows, found)
     scores: dict[str, Proportion] = {}
     for run in runs:
@@ -100,7 +100,9 @@ def _held(check: TimeToAccuracy, run: TargetRun, score: Proportion | None, confi
     return replace(run, unsure=True)
 
 
-def _tell(check: TimeToAccuracy, runs: Sequence[TargetRun], found: Confirmed, scores: dict[str, Proportion]) -> None:
+def _tell(
+    check: TimeToAccuracy, runs: Sequence[TargetRun], found: ConfirmedRuns, scores: dict[str, Proportion]
+) -> None:
     """Table of scores, and a sentence on runs whose model is not what the log says."""
     assert check.confirm is not None
     pairs = list(zip(runs, found.runs, strict=True))
@@ -145,7 +147,7 @@ def _shipped(
     inputs: Inputs,
     rows: pa.Table,
     runs: Sequence[TargetRun],
-    found: Confirmed,
+    found: ConfirmedRuns,
     scores: dict[str, Proportion],
 ) -> None:
     """A doubt where the model that ships is better than all fresh runs."""
@@ -163,7 +165,7 @@ def _shipped(
     )
 
 
-def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: Confirmed) -> str | None:
+def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedRuns) -> str | None:
     """Reason for INVALID where the runs saw these rows."""
     if not asked.apart_from:
         found.weakens.append(
@@ -190,7 +192,7 @@ def _texts(rows: pa.Table) -> list[str]:
     return [repr(one) for one in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
 
 
-def as_result(found: Confirmed, result: CheckResult) -> CheckResult:
+def as_result(found: ConfirmedRuns, result: CheckResult) -> CheckResult:
     """The result of the check with what the saved models tell.
 
     Args:

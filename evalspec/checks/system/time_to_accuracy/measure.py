@@ -213,7 +213,7 @@ def _end(run: TargetRun) -> str:
     known = run.values[np.isfinite(run.values)]
     last = f"last value {float(known[-1]):.6g}" if len(known) else "no value"
     words: Mapping[str, str] = {
-        "aborted": "aborted", "cut": "its log stops before the end", "failed": "crashed", "memory": "out of memory",
-        "limit": "killed at the limit",
+        "aborted": "aborted", "cut": "its log stops before the end", "failed": "crashed",
+        "out_of_memory": "out of memory", "limit": "killed at the limit",
     }  # fmt: skip
     return ", ".join(one for one in (words.get(run.status, ""), last) if one)

@@ -89,6 +89,14 @@ class TimeToAccuracy(Check):
     them. `clock: run_start` starts where the log's own clock does, and the time before it is told.
     `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
     of the rest, invalid with two runs that did not converge. It decides nothing.
+    Runs that the gate makes itself (`kind: command`): the clock starts with the process, by the harness's own clock. A
+    run that crashes, runs out of memory or is killed at the limit got nowhere, whatever its log says. One beside which
+    other work took the machine is made again once with a new seed, and told; where that has other work beside it too,
+    times that are shown to hold in spite of it stand, and all others are INVALID.
+    `confirm:` scores the model that each run saved on rows that no run ever saw. A run whose model is below the target
+    there, by Clopper-Pearson's upper bound, has not reached it; one that is below by no more than chance counts as not
+    reached for a PASS, and as reached for a FAIL. A model that ships and is better than all fresh runs is a doubt and
+    told: of N runs one in N + 1 is that by chance. Rows of `apart_from:` among those that confirm make it INVALID.
     Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
     or leaked validation rows.
 
@@ -96,8 +104,9 @@ class TimeToAccuracy(Check):
     Training rules.
 
     ## What it cannot show
-    That no run was left out, unless `seeds:` says how many were started; that logs are of this code and these data;
-    that the saved model is as good as the log says. Early stopping on test rows looks like any other target.
+    Of logs: that no run was left out, unless `seeds:` says how many were started; that they are of this code and these
+    data. Without `confirm:` that the saved model is as good as the log says; early stopping on test rows looks like any
+    other target.
 
     ## Example
     ```yaml

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalspec.checks.system.training_recovery import show
+from evalspec.checks.system.training_recovery.killed import KilledTraining, Row
 from evalspec.checks.system.training_recovery.spec import COLUMNS, OVERHEAD, RECOVERED, RESUME, STATE, STEPS
 from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured
@@ -22,37 +22,8 @@ if TYPE_CHECKING:
     from evalspec.checks.system.training_recovery.spec import TrainingRecovery
     from evalspec.language.inputs import Inputs
 
-Row = Mapping[str, Any]
 SEEN_S = 0.02
 """How coarsely it is known when an evaluation came."""
-
-
-@dataclass(frozen=True)
-class KilledTraining:
-    """A run that was killed and started again.
-
-    Args:
-        name, seed, workers: Of the run.
-        kill: Facts of the kill.
-        status: How the second process ended.
-        rows: Evaluations of its log.
-        spoiled: What the surroundings did to it.
-        fault: Why it has not recovered; None: it has.
-        lost: Steps that were logged and had to be made again.
-        other: First number after the kill that differs from the run that was let run; None: none does, or no number
-            can be compared.
-    """
-
-    name: str
-    seed: int
-    workers: int | None
-    kill: Mapping[str, Any]
-    status: str
-    rows: tuple[Row, ...]
-    spoiled: str | None
-    fault: str | None
-    lost: int
-    other: str | None
 
 
 def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
@@ -74,7 +45,11 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
         if rows[0]["part"] == "run" and rows[0]["status"] == "ended"
     }
     steady = _steady(runs, whole)
-    killed = [_killed(rows, whole, steady) for rows in runs.values() if rows[0]["kill"] is not None]
+    killed = [
+        _killed(rows, whole, steady)
+        for rows in runs.values()
+        if rows[0]["kill"] is not None and (rows[0]["seed"], rows[0]["workers"]) in whole
+    ]
     if not killed:
         why = "a draft kills no run" if inputs.draft else "no run of it came to its end"
         raise NotRunError(f"nothing of {check.training} was killed: {why}")
@@ -95,6 +70,7 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
 def _steady(runs: Mapping[str, Sequence[Row]], whole: Mapping[tuple[Any, Any], Sequence[Row]]) -> set[str] | None:
     """Measures that two runs of one seed log alike; None: no seed was run twice."""
     twins = [rows for rows in runs.values() if rows[0]["part"] == "twin" and rows[0]["status"] == "ended"]
+    twins = [rows for rows in twins if (rows[0]["seed"], rows[0]["workers"]) in whole]
     if not twins:
         return None
     twin = twins[0]
@@ -135,7 +111,7 @@ def _fault(first: Row, rows: Sequence[Row], steps: Sequence[int], last: int, kil
     """Why a run has not recovered."""
     newest = f" (the file of checkpoints that changed last: {kill['newest']})" if kill["newest"] else ""
     if first["status"] != "ended":
-        words = {"failed": "failed", "memory": "ran out of memory", "limit": "came to its limit"}
+        words = {"failed": "failed", "out_of_memory": "ran out of memory", "limit": "came to its limit"}
         return f"started again it {words.get(first['status'], first['status'])}{newest}"
     taken: set[tuple[str, int]] = set()
     for row in rows:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from evalspec.evidence.blocks import AnyBlock, Column, Points, Series, Table
 
 if TYPE_CHECKING:
-    from evalspec.checks.system.training_recovery.measure import KilledTraining
+    from evalspec.checks.system.training_recovery.killed import KilledTraining
 
 
 def blocks(killed: Sequence[KilledTraining]) -> list[AnyBlock]:

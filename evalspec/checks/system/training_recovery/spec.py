@@ -11,7 +11,7 @@ from evalspec.checks.system.training_recovery.defects import recovery_defects
 from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
-from evalspec.language.parts import Check, Need, NeedRows, TrainingName, Trials
+from evalspec.language.parts import Check, Need, NeedRows, TrainingName, TrialRuns
 from evalspec.timing.targets import EVALUATION_COLUMNS, is_planned
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ COLUMNS = (*EVALUATION_COLUMNS, "kill")
 
 
 class TrainingRecovery(Check):
-    """What a training loses when it is killed and its command is started again.
+    """Losses of a training that is killed and whose command is started again.
 
     ## What it measures
     Of a training that the gate runs (`kind: command`): `recovered` [%], the share of kills after which the same command
@@ -95,15 +95,15 @@ class TrainingRecovery(Check):
         """The rows of the training."""
         return (NeedRows(self.training, COLUMNS),)
 
-    def trials_of(self, training: str) -> Trials:
+    def trials_of(self, training: str) -> TrialRuns:
         """The kills, a run that repeats a seed, and runs without checkpoints."""
         if training != self.training:
-            return Trials()
+            return TrialRuns()
         asked = {one.metric for one in self.requirements}
-        return Trials(kills=self.kills, twins=int(STATE in asked), plain=self.pairs if OVERHEAD in asked else 0)
+        return TrialRuns(kills=self.kills, twins=int(STATE in asked), plain=self.pairs if OVERHEAD in asked else 0)
 
     def inspects(self) -> tuple[NeedRows, ...]:
-        """Whether the training can be run at all."""
+        """Kinds of run of the training, which say whether it can be run at all."""
         return (NeedRows(self.training, ("status", "part")),)
 
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
