@@ -13,13 +13,13 @@ from evalspec.evidence.metric import Metric
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.units import UNITS, format_quantity, from_unit, to_unit
-from evalspec.evidence.words import duration, in_percent
+from evalspec.evidence.words import and_list, duration, in_percent, plural
 from evalspec.evidence.written import in_unit, shown_unit
-from evalspec.language.parts import Check
+from evalspec.language.parts import Check, Training
 from evalspec.language.requirement import Requirement
 from evalspec.loading.summary import doubts, profile_json, profile_lines
 from evalspec.planning.permissions import Permission, trainings_of
-from evalspec.planning.plan import Plan
+from evalspec.planning.plan import Plan, trial_runs
 from evalspec.scoring.repeats import recorded
 from evalspec.stats.error_design import recorded_error, recorded_increase, recorded_largest
 from evalspec.stats.power import (
@@ -407,8 +407,27 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
 
 def _outlook(plan: Plan) -> list[tuple[str, str]]:
     """Trainings whose runs are to be made: name, and a sentence on them."""
-    confidence = plan.spec.policy.confidence
-    return [(name, line) for name, one in trainings_of(plan).items() for line in one.outlook(confidence)]
+    lines = []
+    for name, one in trainings_of(plan).items():
+        lines += [(name, line) for line in one.outlook(plan.spec.policy.confidence)]
+        trials, more_s = trial_runs(plan, name), _trials_s(plan, name, one)
+        if more_s:
+            words = [
+                plural(count, word)
+                for count, word in (
+                    (trials.kills, "kill"), (trials.twins, "run that repeats a seed"),
+                    (trials.plain, "run without checkpoints"),
+                )
+                if count
+            ]  # fmt: skip
+            lines.append((name, f"then {and_list(words)}: {duration(more_s)} more at most"))
+    return lines
+
+
+def _trials_s(plan: Plan, name: str, training: Training) -> float:
+    """Longest time of the runs of a training beside those that count: one that is killed is made twice."""
+    trials = trial_runs(plan, name)
+    return training.limit_s * (2 * trials.kills + trials.twins + trials.plain) if training.limit_s else 0.0
 
 
 def _repeats(before: Record | None) -> list[str]:
@@ -471,7 +490,8 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 def _seconds(plan: Plan, before: Record | None) -> float:
     done = () if before is None else before.checks
     measured = {check.id: check.duration_s for check in done if check.status == "measured"}
-    longest_s = sum(one.longest_s for one in trainings_of(plan).values())
+    trainings = trainings_of(plan).items()
+    longest_s = sum(one.longest_s + _trials_s(plan, name, one) for name, one in trainings if one.supervised)
     return longest_s + sum(measured.get(one.check.name, one.seconds) for one in plan.checks)
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from evalspec.language.parts.part import MADE
 from evalspec.logs import scrub
 from evalspec.pipeline.digest import all_files, artifact_digest
 from evalspec.planning import Plan
+from evalspec.planning.plan import trial_runs
 from evalspec.redaction import Redaction
 from evalspec.running.children.jobs import seed_of
 from evalspec.running.children.process import Child, Limits
@@ -164,15 +165,9 @@ class MadeRuns:
         ]  # fmt: skip
         return _Making(
             name, training, code, basis, tuple(sorted(measures)), drawn,
-            deque(_runs(seeds[:1] if self._draft else seeds, training.every_workers)), self._trials(name),
+            deque(_runs(seeds[:1] if self._draft else seeds, training.every_workers)),
+            TrialRuns() if self._draft else trial_runs(self._plan, name),
         )  # fmt: skip
-
-    def _trials(self, name: str) -> TrialRuns:
-        """Runs beside those that count, which several checks may share."""
-        asked = [planned.check.trials_of(name) for planned in self._plan.checks]
-        if self._draft:
-            return TrialRuns()
-        return TrialRuns(*(max((getattr(one, part.name) for one in asked), default=0) for part in fields(TrialRuns)))
 
     def _add_trials(self, one: _Making) -> None:
         """Add what is to be tried, once all runs are made, of seeds that have run to their end."""
