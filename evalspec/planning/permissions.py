@@ -11,6 +11,7 @@ from evalspec.evidence.record import Record
 from evalspec.language.parts import Access, Check, Training
 from evalspec.planning.plan import Plan
 from evalspec.redaction import SHORTEST, Redaction
+from evalspec.trainings.command import CommandTraining, awaited
 
 TRUST = "--trust"
 KNOWN_SOURCE = "pass --trust if you know where it comes from"
@@ -106,10 +107,18 @@ def models_of(plan: Plan) -> tuple[str, ...]:
 
 
 def trainings_of(plan: Plan) -> dict[str, Training]:
-    """Trainings that the plan's checks read, by name."""
-    named = dict.fromkeys(name for one in plan.checks for name in one.datasets)
-    parts = ((name, plan.spec.datasets.get(name)) for name in named)
-    return {name: part for name, part in parts if isinstance(part, Training)}
+    """Trainings that the plan's checks read, or that make a model of theirs, by name."""
+    parts = plan.spec.datasets
+    read = [name for one in plan.checks for name in one.datasets]
+    about = [one.check.model for one in plan.checks if one.check.uses_model]
+    asked = {name for name in (*models_of(plan), *about) if name in plan.spec.models}
+    made = [
+        name
+        for name, part in parts.items()
+        if isinstance(part, CommandTraining) and part.makes in asked and awaited(plan.spec.models[part.makes])
+    ]
+    named = ((name, parts.get(name)) for name in dict.fromkeys((*read, *made)))
+    return {name: part for name, part in named if isinstance(part, Training)}
 
 
 def _place(check: Check) -> str:

@@ -225,7 +225,9 @@ class _Run:
             self.subjects.refuse(f"dataset {name}", str(error))
         for name in self.models:
             if awaited(self.models[name]):
-                self.subjects.refuse(f"model {name}", "the first run that makes it saved none")
+                draft = self.options.draft
+                why = "a draft stops the run that makes it" if draft else "the first run that makes it saved none"
+                self.subjects.refuse(f"model {name}", why, not_made=draft)
 
     def _go_on(self, where: Environment) -> None:
         """Make sure that what is kept of an earlier run and what is measured now go together, and take it over."""

@@ -21,6 +21,7 @@ from evalspec.language.parts.part import MADE
 from evalspec.logs import scrub
 from evalspec.pipeline.digest import all_files, artifact_digest
 from evalspec.planning import Plan
+from evalspec.planning.permissions import trainings_of
 from evalspec.planning.plan import trial_runs
 from evalspec.redaction import Redaction
 from evalspec.running.children.jobs import seed_of
@@ -328,9 +329,7 @@ class MadeRuns:
 
 def supervised(plan: Plan) -> dict[str, CommandTraining]:
     """Trainings whose runs a plan needs to be made, by name."""
-    named = dict.fromkeys(name for one in plan.checks for name in one.datasets)
-    parts = ((name, plan.spec.datasets.get(name)) for name in named)
-    return {name: part for name, part in parts if isinstance(part, CommandTraining)}
+    return {name: part for name, part in trainings_of(plan).items() if isinstance(part, CommandTraining)}
 
 
 def made_parts(datasets: Mapping[str, Dataset], records: Iterable[TrainingRecord], folder: Path) -> dict[str, Dataset]:

@@ -61,7 +61,8 @@ def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> C
         NotRunError: The runs saved no models.
     """
     asked = check.confirm
-    if asked is None:
+    if asked is None or inputs.draft:
+        # A draft stops runs before they save a model.
         return ConfirmedRuns(runs)
     if not any(run.model is not None for run in runs):
         raise NotRunError(
