@@ -82,9 +82,6 @@ class CommandTraining(Training):
     checkpoint: str | None = Field(
         None, description="Folder of its checkpoints, '{out}/checkpoints', from which the same command goes on."
     )
-    deterministic: bool = Field(
-        False, description="Two runs of a seed log the same numbers, so that a resumed one must log them too."
-    )
     without_checkpoints: tuple[str, ...] = Field(
         (), description="Arguments behind the command that switch checkpoints off: [--keep, '0']."
     )

@@ -176,9 +176,9 @@ class MadeRuns:
         if one.left or not whole:
             return
         trials, one.trials = one.trials, TrialRuns()
-        parts: tuple[tuple[RunPart, int], ...] = (
-            ("twin", trials.twins), ("kill", trials.kills), ("plain", trials.plain),
-        )  # fmt: skip
+        # Without arguments that switch checkpoints off, runs would be held against their like.
+        plain = trials.plain if one.training.without_checkpoints else 0
+        parts: tuple[tuple[RunPart, int], ...] = (("twin", trials.twins), ("kill", trials.kills), ("plain", plain))
         for part, count in parts:
             for number in range(count):
                 run = whole[number % len(whole)]

@@ -47,9 +47,9 @@ class TrainingRecovery(Check):
     log has the last step of the run that was let run, and no step stands in it twice. `recovered` has Clopper-Pearson's
     bounds: 14 of 14 show 80.7 %, 29 of 29 show 90.2 %. `steps_lost` is counted by the evaluations that the log keeps:
     it is as fine as they are. `time_to_resume` is held by Student's t over the kills.
-    `state_lost` needs `deterministic: true` in the training: all numbers that were logged after the second start are
-    held against those of the run with this seed that was let run, and must be equal. One further run without a kill
-    shows first which numbers a seed repeats at all; only these count.
+    `state_lost`: all numbers that were logged after the second start are held against those of the run with this seed
+    that was let run, and must be equal. One further run without a kill shows first which numbers a seed repeats at
+    all; only these count, and a training that repeats none gives no `state_lost`.
     `checkpoint_overhead` needs `without_checkpoints:`, and is held by Student's t on the log ratios of pairs of runs
     with and without checkpoints, of one seed each.
 
