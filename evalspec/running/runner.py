@@ -98,7 +98,7 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         before = None if options.remeasure is None else again(options.remeasure, plan)
         folder = RunFolder(claimed(plan, options))
         try:
-            access = replace(folder.takes_over(options.access), made=folder.path / FOLDER)
+            access = replace(folder.takes_over(options.access), made=folder.path.resolve() / FOLDER)
             options = replace(options, access=access)
             return _Run(plan, options, observer, folder, before, counted).go()
         finally:

@@ -115,7 +115,8 @@ class MadeRuns:
         events: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         self._plan = plan
-        self._folder = folder
+        # A command runs in the folder of the spec, wherever the gate was started.
+        self._folder = folder.resolve()
         self._journal = journal
         self._children = children
         self._observer = observer

@@ -60,6 +60,15 @@ def test_five_runs_with_five_seeds_are_made_and_can_be_verified(tmp_path: Path) 
     assert command("verify", str(tmp_path / "run")).exit_code == 1
 
 
+def test_the_gate_may_be_started_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("gate", "here"):
+        (tmp_path / name).mkdir()
+    write_toy(tmp_path / "gate")
+    monkeypatch.chdir(tmp_path / "here")
+    done = command("run", "../gate/gate.yaml", "--trust", "--output", "out")
+    assert done.exit_code == 0, done.output
+
+
 def test_code_runs_under_trust_alone(tmp_path: Path) -> None:
     done = command("run", str(write_toy(tmp_path)), "--output", str(tmp_path / "run"))
     assert done.exit_code == 2 and "--trust" in done.output and "the command python" in done.output
