@@ -256,7 +256,7 @@ def _check_copies(runs: Sequence[TrainingRun]) -> None:
             raise InputError(message, remedy="keep one of the two")
 
 
-FEWEST_VALUES = 3
+FEWEST_VALUES = 5
 """So many different values at least tell two runs apart."""
 
 
