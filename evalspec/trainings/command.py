@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, WithJsonSchema, model_validator
 
-from evalspec.errors import Problem
+from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.units import format_number
 from evalspec.evidence.words import duration, plural
 from evalspec.language.header import Header
 from evalspec.language.parts import Access, Model, ModelName, Training
+from evalspec.language.parts.training import OF_ROWS
 from evalspec.language.registry import discover
 from evalspec.language.units import Duration, custom_error
 from evalspec.sources.reading.table import choose
@@ -43,7 +44,14 @@ def _read_log(value: Any) -> Any:
     own = next((key for key in OWN_FIELDS if key in value), None)
     if own is not None:
         raise custom_error(Problem(f"`{own}` belongs to the training, not to its log", remedy=f"move `{own}:` up"))
-    return kinds[value["kind"]].model_validate(dict(value))
+    part = kinds[value["kind"]]
+    known = sorted({field.alias or name for name, field in part.model_fields.items()} - OF_ROWS - set(OWN_FIELDS))
+    other = next((key for key in value if key not in known), None)
+    if other is not None:
+        raise custom_error(
+            Problem(f"unknown key {other!r}", choices=tuple(known), remedy=did_you_mean(str(other), known))
+        )
+    return part.model_validate(dict(value))
 
 
 def log_kinds() -> dict[str, type[TrainingLog]]:
