@@ -147,7 +147,7 @@ def main():
         while state["step"] < asked.steps:
             chosen = draw.integers(0, len(train[1]), BATCH)
             loss = learn(state, train[0][chosen], train[1][chosen])
-            if asked.flaw == "diverge" and asked.seed % 2 == 0 and state["step"] == asked.steps // 2:
+            if asked.flaw == "diverge" and asked.seed % 2 == 0 and state["step"] == asked.steps // 10:
                 state["net"]["a"] *= np.float32(np.nan)
             if state["step"] % EVALUATE == 0:
                 line = {

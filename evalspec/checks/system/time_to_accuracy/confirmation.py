@@ -76,7 +76,8 @@ def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> C
     found.invalid = _seen(asked, inputs, rows, found)
     scores: dict[str, Proportion] = {}
     for run in runs:
-        if run.model is not None:
+        # One that did not get there has nothing to confirm, and may have saved what answers nothing.
+        if run.model is not None and run.reached is not None:
             scores[run.name] = _score(inputs, rows, asked.dataset, run.name, run.model)
         found.runs.append(_held(check, run, scores.get(run.name), inputs.confidence))
     _tell(check, runs, found, scores)
