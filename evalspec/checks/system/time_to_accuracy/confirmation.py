@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalspec.errors import InputError, NotRunError
+from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.units import format_number
 from evalspec.evidence.words import plural
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
     from evalspec.timing.training_runs import TargetRun
 
+FEWEST_FRESH = 2
+"""So many fresh runs at least that one may be better than all of them."""
 SAME_VOID = 0.01
 """Share of rows that the runs saw, beyond which the rows confirm nothing."""
 
@@ -156,9 +158,15 @@ def _shipped(
     assert check.confirm is not None
     first = next(run for run in runs if run.model is not None)
     name = str(first.model).removesuffix(f"-{first.name}")
-    shipped = _score(inputs, rows, check.confirm.dataset, "as it ships", name)
     fresh = [float(one.value) for one in scores.values() if one.value is not None]
-    if shipped.value is None or len(fresh) < 2 or shipped.value <= max(fresh):
+    if len(fresh) < FEWEST_FRESH:
+        return
+    try:
+        shipped = _score(inputs, rows, check.confirm.dataset, "as it ships", name)
+    except EvalspecError:
+        # What can't answer is told by the checks that are about it.
+        return
+    if shipped.value is None or shipped.value <= max(fresh):
         return
     found.weakens.append(
         f"{name} is better than all {len(fresh)} fresh runs of {check.training} on {check.confirm.dataset} "
