@@ -24,6 +24,11 @@ Dimension = Literal["system", "model", "data"]
 CheckStatus = Literal["measured", "not_run", "invalid", "error"]
 Control = Literal["applied", "unavailable", "not attempted"]
 Direction = Literal["loosened", "tightened", "changed"]
+RunPart = Literal["run", "kill", "twin", "plain"]
+"""``kill``: it is killed once and started again; ``twin``: a seed that another run has too; ``plain``: without
+checkpoints."""
+RunEnd = Literal["ended", "failed", "out_of_memory", "limit", "cut"]
+"""``ended``: with code 0; ``out_of_memory``, ``limit``: it was killed for one; ``cut``: a draft stopped it."""
 
 
 PROMPT, TEMPLATE, TEMPLATE_PLANNED = "prompt_digest", "template_digest", "template_planned"
@@ -114,6 +119,52 @@ class EvidenceFile(Frozen):
     digest: str
     rows: int
     what: str
+
+
+class Kill(Frozen):
+    """A kill of a run's whole process group, after which the same command was started again."""
+
+    growing: bool = Field(description="It was to come while a checkpoint was being written.")
+    step: int = Field(description="Last step that the run had logged.")
+    killed_s: float = Field(description="From the start of the process to the kill.")
+    newest: str = Field("", description="File in the folder of checkpoints that changed last.")
+    kept: int = Field(description="Evaluations of before the kill with which the log begins at the end.")
+    resume_s: float | None = Field(
+        None, description="From the second start to the first evaluation beyond the step; None: it got to none."
+    )
+
+
+class TrainedRun(Frozen):
+    """A run of a training that this run of the gate has made."""
+
+    name: str
+    seed: int
+    workers: int | None = None
+    ended: RunEnd = Field(description="`cut` in a draft, which stops a run after two evaluations.")
+    code: int | None = Field(None, description="The process ended with it; None: it was killed for a limit.")
+    process_s: float = Field(description="From the start of the process to its end.")
+    before_s: float | None = Field(None, description="From the start of the process to that of its log's clock.")
+    lag_s: float | None = Field(None, description="By so much the log's clock fell behind that of the process.")
+    peak_mib: float = Field(description="Largest resident size of the process and all that it started.")
+    others_share: float | None = Field(None, description="Share of all processors that other work used meanwhile.")
+    spoiled: str | None = Field(None, description="What the surroundings did to it, too much to be counted.")
+    replaced: bool = Field(False, description="It was spoiled, and another one was made in its place.")
+    said: str = Field("", description="Last line that it printed, where it did not end well.")
+    part: RunPart = Field("run", description="`run`: it counts; others are made to try the recipe.")
+    kill: Kill | None = Field(None, description="Kill in the middle of it; None: it was let run.")
+    log: EvidenceFile | None = Field(None, description="Its log, as written; None: it left none.")
+    saved: EvidenceFile | None = Field(None, description="The model that it saved; None: it saved none.")
+
+
+class TrainingRecord(Frozen):
+    """A training whose runs were made under supervision."""
+
+    name: str
+    command: tuple[str, ...]
+    limit_s: float
+    code: tuple[ContentFile, ...] = Field((), description="Files of its code that the command names.")
+    runs: tuple[TrainedRun, ...] = ()
+    trials: tuple[TrainedRun, ...] = Field((), description="Runs made to try the recipe, which count for nothing else.")
 
 
 class Attempt(Frozen):
@@ -265,6 +316,7 @@ class Record(Frozen):
     )
     environment: Environment = Environment()
     predictions: tuple[EvidenceFile, ...] = Field((), description="Answers that several checks read, made once.")
+    trainings: tuple[TrainingRecord, ...] = Field((), description="Trainings whose runs this run has made.")
     checks: tuple[CheckRecord, ...] = ()
     screens: Screening | None = Field(
         None, description="What nobody asked; None: no screen looked, in a part of a spec, a draft or an older record."

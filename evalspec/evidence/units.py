@@ -56,6 +56,7 @@ UNITS: dict[str, Unit] = {
     "USD": Unit("cost", 1.0),
     "USD/h": Unit("price by time", 1.0),
     "samples": Unit("samples", 1.0),
+    "steps": Unit("steps", 1.0),
     "rows": Unit("rows", 1.0),
     "days": Unit("age", 1.0),
     "count": Unit("count", 1.0),

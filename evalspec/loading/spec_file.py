@@ -16,7 +16,16 @@ from evalspec.language.parts import Access, Dataset, Model, SpecNames, Training
 from evalspec.language.registry import DIMENSIONS, Registry, discover
 from evalspec.language.yaml import Node, read_file
 from evalspec.language.yaml_text import read_mapping, write
-from evalspec.loading import class_files, crosscheck, files, inspect_rows, language_models, matching, requested_profile
+from evalspec.loading import (
+    class_files,
+    crosscheck,
+    files,
+    inspect_rows,
+    language_models,
+    made_models,
+    matching,
+    requested_profile,
+)
 from evalspec.loading.entries import Entry, Reader, check_keys
 from evalspec.loading.in_memory import Handover, filled
 from evalspec.loading.problems import Problems, keys_of
@@ -310,7 +319,10 @@ class _Loader:
         if options.memory is not None:
             access = options.memory.given_to(access)
         there = files.check_packages(self.problems, "models", models)
-        found = {name: models[name] for name in models if name in there}
+        made_models.check_made(self.problems, models, datasets)
+        unmade = made_models.unmade(models)
+        self.unverified += [f"the model {name}: a training makes it" for name in unmade]
+        found = {name: models[name] for name in models if name in there and name not in unmade}
         files.check_model_files(self.problems, found, access)
         language_models.check_vocabularies(self.problems, entries, found, access)
         class_files.check_answer_files(self.problems, found, datasets, self.registry, access)
@@ -358,6 +370,8 @@ class _Loader:
 
     def _note(self, models: dict[str, Model], datasets: dict[str, Dataset], headers: dict[str, Header]) -> None:
         """Note what was not verified, in sentences."""
+        made = [name for name, one in datasets.items() if isinstance(one, Training) and one.supervised]
+        self.unverified += [f"the runs of {name}: `run` makes them" for name in made]
         # What is counted of a training are its runs, by the checks that look at them.
         counted = [
             name for name, header in headers.items() if header.rows is None and not isinstance(datasets[name], Training)
@@ -374,9 +388,11 @@ class _Loader:
             self.unverified.append(NOT_LOADED)
         if headers:
             self.unverified.append("values: labels, missing cells, column contents")
-        untrusted = {name: model.runs_code() for name, model in models.items() if model.runs_code()}
+        code: dict[str, tuple[str, ...]] = {name: model.runs_code() for name, model in models.items()}
+        code |= {name: one.runs_code() for name, one in datasets.items() if isinstance(one, Training)}
+        untrusted = {name: parts for name, parts in code.items() if parts}
         if not self.options.trust:
-            self.asks += [f"{name}: `run` needs --trust for {', '.join(code)}" for name, code in untrusted.items()]
+            self.asks += [f"{name}: `run` needs --trust for {', '.join(parts)}" for name, parts in untrusted.items()]
         self.asks += [
             f"{name}: `run` needs --env {variable}, the secret of a header"
             for name, model in models.items()

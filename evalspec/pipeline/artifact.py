@@ -14,6 +14,7 @@ from evalspec.evidence.record import ContentFile
 from evalspec.evidence.subject import CLASSES
 from evalspec.evidence.words import short_digest
 from evalspec.language.parts import Access, Model
+from evalspec.language.parts.part import MADE
 from evalspec.pipeline.digest import all_files, artifact_digest, file_digest
 from evalspec.pipeline.preprocess import PythonStage, as_stages
 from evalspec.pipeline.untrusted_code import source_file
@@ -65,6 +66,8 @@ def shown_path(path: Path, access: Access) -> str:
     """A path from the spec's folder on, as it stands in a record."""
     if access.memory is not None and path.resolve().parent == access.memory.resolve():
         return f"{MEMORY}{path.name}"
+    if access.made is not None and path.resolve().is_relative_to(access.made.resolve()):
+        return f"{MADE}{path.resolve().relative_to(access.made.resolve()).as_posix()}"
     return Path(os.path.relpath(path, access.folder.resolve())).as_posix()
 
 
@@ -72,6 +75,8 @@ def path_shown(shown: str, access: Access) -> Path:
     """The path that a record shows; a link may stand in it, and counts for what it leads to."""
     if access.memory is not None and shown.startswith(MEMORY):
         return access.memory / shown.removeprefix(MEMORY)
+    if access.made is not None and shown.startswith(MADE):
+        return access.made / shown.removeprefix(MADE)
     return (access.folder.resolve() / shown).resolve()
 
 

@@ -13,13 +13,13 @@ from evalspec.evidence.metric import Metric
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.units import UNITS, format_quantity, from_unit, to_unit
-from evalspec.evidence.words import duration, in_percent
+from evalspec.evidence.words import and_list, duration, in_percent, plural
 from evalspec.evidence.written import in_unit, shown_unit
-from evalspec.language.parts import Check
+from evalspec.language.parts import Check, Training
 from evalspec.language.requirement import Requirement
 from evalspec.loading.summary import doubts, profile_json, profile_lines
-from evalspec.planning.permissions import Permission
-from evalspec.planning.plan import Plan, PlannedCheck
+from evalspec.planning.permissions import Permission, trainings_of
+from evalspec.planning.plan import Plan, PlannedCheck, trial_runs
 from evalspec.scoring.repeats import recorded
 from evalspec.stats.error_design import recorded_error, recorded_increase, recorded_largest
 from evalspec.stats.power import (
@@ -369,6 +369,7 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         lines.append("there is no earlier run of this spec: times are guesses, and chances are unknown")
     else:
         lines.append(f"times and assumed truths are those of the run of {before.started}")
+    lines += [f"training {name}: {line}" for name, line in _outlook(plan)]
     lines += profile_lines(plan.spec)
     lines += [f"doubtful: {line}" for line in doubts(plan.spec)]
     for option in dict.fromkeys(one.option for one in lacks):
@@ -402,6 +403,31 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         )
     lines += [f"not verified: {line}" for line in plan.spec.unverified]
     return lines
+
+
+def _outlook(plan: Plan) -> list[tuple[str, str]]:
+    """Trainings whose runs are to be made: name, and a sentence on them."""
+    lines = []
+    for name, one in trainings_of(plan).items():
+        lines += [(name, line) for line in one.outlook(plan.spec.policy.confidence)]
+        trials, more_s = trial_runs(plan, name), _trials_s(plan, name, one)
+        if more_s:
+            words = [
+                plural(count, word)
+                for count, word in (
+                    (trials.kills, "kill"), (trials.twins, "run that repeats a seed"),
+                    (trials.plain, "run without checkpoints"),
+                )
+                if count
+            ]  # fmt: skip
+            lines.append((name, f"then {and_list(words)}: {duration(more_s)} more at most"))
+    return lines
+
+
+def _trials_s(plan: Plan, name: str, training: Training) -> float:
+    """Longest time of the runs of a training beside those that count: one that is killed is made twice."""
+    trials = trial_runs(plan, name)
+    return training.limit_s * (2 * trials.kills + trials.twins + trials.plain) if training.limit_s else 0.0
 
 
 def _repeats(before: Record | None) -> list[str]:
@@ -476,7 +502,9 @@ def _seconds(plan: Plan, before: Record | None, *, far: bool = False) -> float:
         far: They end at the first look; False: they go on to the end.
     """
     measured = {} if before is None else {one.id: one for one in before.checks if one.status == "measured"}
-    return sum(_duration(one, measured.get(one.check.name), far=far) for one in plan.checks)
+    trainings = trainings_of(plan).items()
+    longest_s = sum(one.longest_s + _trials_s(plan, name, one) for name, one in trainings if one.supervised)
+    return longest_s + sum(_duration(one, measured.get(one.check.name), far=far) for one in plan.checks)
 
 
 def _duration(planned: PlannedCheck, before: CheckRecord | None, *, far: bool) -> float:
@@ -497,6 +525,11 @@ def to_json(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
         "seconds": _seconds(plan, before),
         "far_seconds": _seconds(plan, before, far=True),
         "predictions": [{"dataset": dataset, "model": model} for dataset, model in plan.predictions],
+        "trainings": [
+            {"name": name, "longest_s": one.longest_s, "outlook": list(one.outlook(plan.spec.policy.confidence))}
+            for name, one in trainings_of(plan).items()
+            if one.supervised
+        ],
         "checks": [
             {
                 "id": one.check.name,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from evalspec.errors import Problem
 from evalspec.evidence.record import Record
-from evalspec.language.parts import Access, Check, Dataset, Model
+from evalspec.language.parts import Access, Check, Dataset, Model, Training
 from evalspec.planning.plan import Plan
 from evalspec.redaction import SHORTEST, Redaction
+from evalspec.trainings.command import CommandTraining, awaited
 
 TRUST = "--trust"
 KNOWN_SOURCE = "pass --trust if you know where it comes from"
@@ -58,6 +59,10 @@ def _code(plan: Plan, access: Access) -> Iterator[Permission]:
         code = plan.spec.models[name].runs_code()
         if code:
             yield Permission(TRUST, f"models.{name}", f"{name} runs {' and '.join(code)}", KNOWN_SOURCE)
+    for name, training in trainings_of(plan).items():
+        code = training.runs_code()
+        if code:
+            yield Permission(TRUST, f"trainings.{name}", f"{name} runs {' and '.join(code)}", KNOWN_SOURCE)
     for one in plan.checks:
         code = one.check.runs_code()
         if code:
@@ -103,6 +108,21 @@ def models_of(plan: Plan) -> tuple[str, ...]:
     """Models that the plan's checks read, run or time."""
     named = dict.fromkeys(name for one in plan.checks for name in one.models)
     return tuple(name for name in named if name in plan.spec.models)
+
+
+def trainings_of(plan: Plan) -> dict[str, Training]:
+    """Trainings that the plan's checks read, or that make a model of theirs, by name."""
+    parts = plan.spec.datasets
+    read = [name for one in plan.checks for name in one.datasets]
+    about = [one.check.model for one in plan.checks if one.check.uses_model]
+    asked = {name for name in (*models_of(plan), *about) if name in plan.spec.models}
+    made = [
+        name
+        for name, part in parts.items()
+        if isinstance(part, CommandTraining) and part.makes in asked and awaited(plan.spec.models[part.makes])
+    ]
+    named = ((name, parts.get(name)) for name in dict.fromkeys((*read, *made)))
+    return {name: part for name, part in named if isinstance(part, Training)}
 
 
 def _place(check: Check) -> str:

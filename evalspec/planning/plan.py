@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from evalspec.errors import Problem, SpecError, did_you_mean
-from evalspec.language.parts import Check, Known, NeedLikelihoods, NeedPredictions, NeedRows, NeedTiming
+from evalspec.language.parts import (
+    Check,
+    Known,
+    NeedLikelihoods,
+    NeedPredictions,
+    NeedRows,
+    NeedTiming,
+    TrialRuns,
+)
 from evalspec.language.requirement import Requirement, Same
 from evalspec.loading import Spec
 
@@ -187,3 +195,14 @@ def _family(spec: Spec, which: Callable[[Check], tuple[Requirement, ...]]) -> tu
             else:
                 same[name] = known
     return tuple(dict.fromkeys(names)), same
+
+
+def trial_runs(plan: Plan, training: str) -> TrialRuns:
+    """Runs of a training beside those that count, which several checks may share.
+
+    Args:
+        plan: Its checks ask for them.
+        training: Name of the training.
+    """
+    asked = [planned.check.trials_of(training) for planned in plan.checks]
+    return TrialRuns(*(max((getattr(one, part.name) for one in asked), default=0) for part in fields(TrialRuns)))

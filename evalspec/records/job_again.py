@@ -24,14 +24,15 @@ from evalspec.running.children.jobs import (
 from evalspec.running.children.kept_rows import RowsWriter
 from evalspec.running.children.process import Limits
 from evalspec.running.subjects import model_facts
+from evalspec.running.supervision.made_runs import made_models, made_parts
 
 
-def parts_again(base: Record, plan: Plan, access: Access) -> SpecParts:
-    """Models and datasets of a run."""
+def parts_again(base: Record, folder: Path, plan: Plan, access: Access) -> SpecParts:
+    """Models and datasets of a run, which lies in a folder."""
     spec = plan.spec
     return SpecParts(
-        models=dict(spec.models),
-        datasets=dict(spec.datasets),
+        models={**spec.models, **made_models(spec.models, spec.datasets, base.trainings)},
+        datasets={**spec.datasets, **made_parts(spec.datasets, base.trainings, folder)},
         slices={one.name: one.where for one in spec.slices},
         access=access,
         rows=DRAFT_ROWS if base.draft else None,
@@ -77,7 +78,7 @@ def job_again(base: Record, folder: Path, plan: Plan, planned: PlannedCheck, acc
     evidence, spec = folder / "evidence", plan.spec
     beside = answers_beside(plan, planned)
     return CheckJob(
-        parts=parts_again(base, plan, access),
+        parts=parts_again(base, folder, plan, access),
         check=planned.check,
         predictions={
             predictions_key(dataset, model): str(evidence / predictions_file(dataset, model))

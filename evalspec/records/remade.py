@@ -83,6 +83,7 @@ def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access)
 def _files(base: Record, folder: Path, remade: Remade) -> set[str]:
     """Files of evidence that are missing or changed."""
     files = [*base.predictions, *(file for check in base.checks for file in check.evidence)]
+    files += [run.log for one in base.trainings for run in (*one.runs, *one.trials) if run.log is not None]
     damaged = set()
     for file in files:
         path = folder / file.path
@@ -172,6 +173,7 @@ class _Again:
     def models(self) -> None:
         """Make again what stands on disk of each model, and which of them is the subject."""
         base, spec = self.base, self.planned.spec
+        made = self._parts().models
         models, datasets = ({one.name: one for one in many} for many in (base.models, base.datasets))
         named = (check.model for check in spec.checks if check.uses_model)
         self.remade.add("subject", subject_of(models, datasets, named))  # type: ignore[arg-type]
@@ -180,7 +182,7 @@ class _Again:
                 self.remade.differs.append(f"model {one.name}: the record has it, the spec beside it does not")
                 continue
             try:
-                now = model_record(one.name, spec.models[one.name], self.access)
+                now = model_record(one.name, made.get(one.name, spec.models[one.name]), self.access)
             except EvalspecError as error:
                 self.remade.skipped.append(f"model {one.name}: {error}")
                 continue
@@ -344,7 +346,7 @@ class _Again:
         self._add(check, check_record(job, result, []), planned)
 
     def _parts(self) -> SpecParts:
-        return parts_again(self.base, self.planned, self.access)
+        return parts_again(self.base, self.folder, self.planned, self.access)
 
     def _add(self, before: CheckRecord, again: CheckRecord, planned: PlannedCheck) -> None:
         """All that a check says, part by part."""

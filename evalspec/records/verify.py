@@ -23,6 +23,7 @@ from evalspec.records.remade import remake
 from evalspec.running.files import sha256_of
 from evalspec.running.folders import INPUTS, RECORD, read_record
 from evalspec.running.journal.closing import JOURNAL
+from evalspec.running.supervision.made_runs import FOLDER as MADE_FOLDER
 from evalspec.verdict import decide
 from evalspec.version import __version__
 
@@ -101,7 +102,8 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
     journal = journaled(folder)
     base = _base(record, journal)
     place = spec_folder or (folder / base.spec_file).resolve().parent
-    remade = remake(base, folder, journal, Access(place, allow_outside=allow_outside, memory=folder / INPUTS))
+    access = Access(place, allow_outside=allow_outside, memory=folder / INPUTS, made=folder / MADE_FOLDER)
+    remade = remake(base, folder, journal, access)
     said = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     findings = compare(said, record, journal, remade)
     _files(folder, journal, findings)

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from evalspec.evidence.record import ContentFile, ControlRecord, DatasetRecord, ModelRecord, Record
+from evalspec.evidence.record import (
+    ContentFile,
+    ControlRecord,
+    DatasetRecord,
+    ModelRecord,
+    Record,
+    TrainedRun,
+    TrainingRecord,
+)
 from evalspec.evidence.words import short_digest
 from evalspec.lineage.spec_diff import tightened
 from evalspec.report.charts.tables import cell
@@ -73,18 +81,28 @@ def when(moment: str) -> str:
 def reproduction(record: Record) -> Reproduction:
     """The reproducibility list of a record."""
     environment = record.environment
+    trainings = {one.name: one for one in record.trainings}
+    logs = tuple(
+        (run.log.path, run.log.digest, one.name)
+        for one in record.trainings
+        for run in (*one.runs, *one.trials)
+        if run.log is not None
+    )
     loads = [("load at start", environment.load_at_start), ("load at end", environment.load_at_end)]
     return Reproduction(
         run=_run(record),
         models=tuple(_model(model) for model in record.models),
-        datasets=tuple(_dataset(dataset) for dataset in record.datasets),
+        datasets=tuple(_dataset(dataset, trainings.get(dataset.name)) for dataset in record.datasets),
         environment=(
             *((name.replace("_", " "), cell(value).text) for name, value in environment.facts.items()),
             *((name, f"{value:.2f}") for name, value in loads if value is not None),
         ),
         packages=tuple(sorted(environment.packages.items(), key=lambda item: item[0].lower())),
         controls=environment.controls,
-        evidence=tuple((file.path, file.digest, check.id) for check in record.checks for file in check.evidence),
+        evidence=(
+            *((file.path, file.digest, check.id) for check in record.checks for file in check.evidence),
+            *logs,
+        ),
     )
 
 
@@ -148,7 +166,7 @@ def _asked(asked: str | None, observed: str | None) -> str:
     return observed or (f"{asked} asked, not observed" if asked else "")
 
 
-def _dataset(dataset: DatasetRecord) -> Thing:
+def _dataset(dataset: DatasetRecord, made: TrainingRecord | None = None) -> Thing:
     facts = [
         ("path", dataset.path or ""),
         ("rows", f"{dataset.rows:,}"),
@@ -161,5 +179,23 @@ def _dataset(dataset: DatasetRecord) -> Thing:
         ),
         ("cluster", dataset.cluster or ""),
         *((f"origin {name}", value) for name, value in dataset.origin.items()),
+        *(() if made is None else _training(made)),
     ]
     return Thing(dataset.name, dataset.kind, dataset.digest, tuple((name, value) for name, value in facts if value))
+
+
+def _training(made: TrainingRecord) -> Pairs:
+    """Facts of a training whose runs were made."""
+    return (
+        ("command", " ".join(made.command)),
+        ("limit", duration(made.limit_s)),
+        ("code", _files(made.code)),
+        ("runs", "; ".join(_trained(one) for one in made.runs)),
+        ("runs beside", "; ".join(_trained(one) for one in made.trials)),
+    )
+
+
+def _trained(run: TrainedRun) -> str:
+    workers = "" if run.workers is None else f" on {run.workers}"
+    again = ", made again" if run.replaced else ""
+    return f"seed {run.seed}{workers} {run.ended.replace('_', ' ')} after {duration(run.process_s)}{again}"

@@ -13,7 +13,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evalspec.errors import EngineError, EvalspecError, InputError, InvalidError, NotRunError, RecordError, WriteError
+from evalspec.errors import (
+    EngineError,
+    EvalspecError,
+    InputError,
+    InvalidError,
+    NotRunError,
+    Problem,
+    RecordError,
+    SpecError,
+    WriteError,
+)
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
 from evalspec.evidence.screens import Screening
 from evalspec.interrupts import Interrupts
@@ -59,7 +69,9 @@ from evalspec.running.servers.served import Servers
 from evalspec.running.spec_diff import since_before
 from evalspec.running.standing import check_end, violated, void_changed, without_lost
 from evalspec.running.subjects import Children, Observer, Subjects, WatchesChecks, digest_of, subject_of
+from evalspec.running.supervision.made_runs import FOLDER, MadeRuns, made_models, made_parts, supervised
 from evalspec.running.trials import tried_models
+from evalspec.trainings.command import awaited
 from evalspec.verdict import decide
 from evalspec.version import __version__
 
@@ -86,6 +98,10 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         EngineError: The cluster that is to scan datasets can't be used, or is gone; such a run can be resumed.
     """
     refuse_unallowed(plan, options.access)
+    if options.remeasure is not None and (made := next(iter(supervised(plan)), None)) is not None:
+        raise SpecError(
+            Problem(f"a run that makes the runs of {made} can't be measured again in part", remedy="start a new run")
+        )
     cluster = None
     if options.engine.address and not options.draft:
         observer.step(f"opening {options.engine.words}")
@@ -95,7 +111,8 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         before = None if options.remeasure is None else again(options.remeasure, plan)
         folder = RunFolder(claimed(plan, options))
         try:
-            options = replace(options, access=folder.takes_over(options.access))
+            access = replace(folder.takes_over(options.access), made=folder.path.resolve() / FOLDER)
+            options = replace(options, access=access)
             return _Run(plan, options, observer, folder, before, counted).go(cluster)
         finally:
             folder.let_go()
@@ -118,9 +135,12 @@ class _Run:
         self.spec = plan.spec
         self.options = options
         self.observer = observer
+        self.datasets = dict(self.spec.datasets)
+        """As they are read: trainings whose runs are made take the place of what the spec says of them."""
+        self.models = dict(self.spec.models)
         parts = SpecParts(
-            models=dict(self.spec.models),
-            datasets=dict(self.spec.datasets),
+            models=self.models,
+            datasets=self.datasets,
             slices={one.name: one.where for one in self.spec.slices},
             access=options.access,
             rows=DRAFT_ROWS if options.draft else None,
@@ -137,6 +157,9 @@ class _Run:
         known = JournalEvents(events if self.again is None else [*self.again.events, *events])
         self.children = Children(
             options.access, options.limits, options.threads, self.folder, options.engine, signals.raise_lost
+        )
+        self.made = MadeRuns(
+            plan, self.folder, self.journal, self.children, observer, draft=options.draft, events=events
         )
         self.subjects = Subjects(parts, self.children, self.journal, observer, known)
         self.parts = self.subjects.parts
@@ -167,13 +190,15 @@ class _Run:
         where = environment.capture(self.options.access.folder)
         self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
         try:
+            self._make_runs()
             self.observer.step("reading datasets and models")
             untimed = (one.check for one in self.plan.checks if one.check.dimension != "system")
             self.shared.begin(itertools.islice(untimed, FIRST))
-            datasets = [name for one in self.plan.checks for name in one.datasets]
+            datasets = [name for one in self.plan.checks for name in one.datasets if name not in self.made.broken]
             models = [name for one in self.plan.checks for name in one.models]
             about = [check.model for check in self.spec.checks if check.uses_model]
-            self.subjects.describe(datasets, [*models, *about])
+            there = [name for name in (*models, *about) if not awaited(self.models[name])]
+            self.subjects.describe(datasets, there)
             self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
             self._ask_servers()
             self._go_on(where)
@@ -205,6 +230,19 @@ class _Run:
         record = self._record(where.model_copy(update={"load_at_end": environment.load(), "engine": engine}))
         self._write(record)
         return record, self.folder
+
+    def _make_runs(self) -> None:
+        """Make the runs of trainings; one whose runs can't be made is the error of the checks that need it."""
+        self.made.make(digest_of(self.subjects.basis_of_all))
+        self.datasets |= made_parts(self.spec.datasets, self.made.records, self.folder)
+        self.models |= made_models(self.spec.models, self.spec.datasets, self.made.records)
+        for name, error in self.made.broken.items():
+            self.subjects.refuse(f"dataset {name}", str(error))
+        for name in self.models:
+            if awaited(self.models[name]):
+                draft = self.options.draft
+                why = "a draft stops the run that makes it" if draft else "the first run that makes it saved none"
+                self.subjects.refuse(f"model {name}", why, not_made=draft)
 
     def _go_on(self, where: Environment) -> None:
         """Make sure that what is kept of an earlier run and what is measured now go together, and take it over."""
@@ -529,6 +567,7 @@ class _Run:
             same=dict(self.plan.same),
             environment=where,
             predictions=tuple(self.subjects.answered),
+            trainings=tuple(self.made.records),
             checks=tuple(sorted(self.checks, key=lambda one: order.get(one.id, 0))),
             screens=self.screens,
         )

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from evalspec.errors import EngineError, EvalspecError, InputError, WorkerError
+from evalspec.errors import EngineError, EvalspecError, InputError, NotRunError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import (
     TEMPLATE,
@@ -112,6 +112,7 @@ class Children:
             engine: Looks at leaves of large datasets.
             on_wait: Called while an answer is waited for.
         """
+        self.access = access
         self.engine = engine
         self.limits = limits
         self.threads = threads
@@ -201,6 +202,7 @@ class Subjects:
         """Digest that stands for a server's answers at the start, by model."""
         self._unasked = uuid.uuid4().hex
         self._broken: dict[str, str] = {}
+        self._not_made: set[str] = set()
         self._files: dict[tuple[str, str], Path] = {}
         self._refused: dict[tuple[str, str], EvalspecError] = {}
         self.models: dict[str, ModelRecord] = {}
@@ -213,6 +215,18 @@ class Subjects:
         for what, reason in self._broken.items():
             kind, _, name = what.partition(" ")
             self._journal.write("broken", what=kind, name=name, reason=reason)
+
+    def refuse(self, what: str, reason: str, *, not_made: bool = False) -> None:
+        """Keep whatever needs ``dataset NAME`` or ``model NAME`` from being measured.
+
+        Args:
+            what: The dataset or the model.
+            reason: In words.
+            not_made: Nothing is wrong with it: this run does not make it.
+        """
+        self._broken[what] = reason
+        if not_made:
+            self._not_made.add(what)
 
     def _look(self, datasets: Iterable[str], models: Iterable[str]) -> None:
         wanted = [("dataset", name) for name in dict.fromkeys(datasets)]
@@ -324,8 +338,11 @@ class Subjects:
 
         Raises:
             InputError: The first that could not, with the reason.
+            NotRunError: This run does not make it.
         """
         for what in (*(f"dataset {name}" for name in datasets), *(f"model {name}" for name in models)):
+            if what in self._not_made:
+                raise NotRunError(f"{what}: {self._broken[what]}")
             if what in self._broken:
                 raise InputError(f"{what}: {self._broken[what]}")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec.errors import EvalspecError, Problem, SpecError
-from evalspec.language.parts import Access, NeedPredictions
+from evalspec.language.parts import Access, NeedPredictions, Training
 from evalspec.language.yaml import read_file
 from evalspec.loading import Spec
 from evalspec.loading.problems import Problems
@@ -18,6 +18,7 @@ from evalspec.running.children.jobs import SpecParts
 from evalspec.running.options import default_limits
 from evalspec.running.subjects import Children, Observer
 from evalspec.starting.rehearsal import RehearsalJob
+from evalspec.trainings.command import awaited
 
 LONGEST_S = 300.0
 """For one model."""
@@ -54,12 +55,17 @@ def check_loading(spec: Spec, access: Access, observer: Observer) -> LoadReport:
     lacking_secrets = {one.path for one in refused if one.path.startswith("datasets.")}
     names = [name for name in models_of(planned) if f"models.{name}" not in untrusted]
     lines = [f"{name}: a run starts its server, so it was not contacted here" for name in names if _starts(spec, name)]
+    lines += [f"{name}: a training makes it, so it was not loaded here" for name in names if awaited(spec.models[name])]
     job = _job(planned, access)
     with tempfile.TemporaryDirectory(prefix="evalspec-load-") as folder:
         children = Children(access, default_limits(LONGEST_S), 1, Path(folder))
         for section, name in (
-            *(("models", one) for one in names if not _starts(spec, one)),
-            *(("datasets", one) for one in _unfed(planned, job) if f"datasets.{one}" not in lacking_secrets),
+            *(("models", one) for one in names if not _starts(spec, one) and not awaited(spec.models[one])),
+            *(
+                ("datasets", one)
+                for one in _unfed(planned, job)
+                if not _is_made(spec, one) and f"datasets.{one}" not in lacking_secrets
+            ),
         ):
             observer.step(f"{'loading' if section == 'models' else 'reading'} {name}")
             found, told = _asked(children, job, section, name)
@@ -92,6 +98,12 @@ def _asked(children: Children, job: RehearsalJob, section: str, name: str) -> tu
 
 def _starts(spec: Spec, name: str) -> bool:
     return spec.models[name].starts_server
+
+
+def _is_made(spec: Spec, name: str) -> bool:
+    """True of a training whose runs are made when the spec is run."""
+    part = spec.datasets.get(name)
+    return isinstance(part, Training) and part.supervised
 
 
 def _job(planned: Plan, access: Access) -> RehearsalJob:

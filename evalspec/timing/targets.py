@@ -19,7 +19,7 @@ Quantity = Literal["time", "samples", "cost", "energy"]
 """Something that a run takes up to its target."""
 EVALUATION_COLUMNS = (
     "run", "seed", "workers", "step", "samples", "time_s", "before_s", "end_s", "energy_j", "status", "metric", "value",
-    "limit_s", "usd_h", "started", "batch",
+    "limit_s", "usd_h", "started", "batch", "spoiled", "lag_s", "model", "part",
 )  # fmt: skip
 """Columns of a training that runs are held against a target by."""
 NO_MEASURE = ""
@@ -83,6 +83,15 @@ TargetSentence = Annotated[
     str, AfterValidator(_checked), WithJsonSchema({"type": "string", "examples": ["val_accuracy >= 94 %"]})
 ]
 """A target, written as a sentence."""
+
+
+def is_planned(table: pa.Table) -> bool:
+    """True where the runs of a training are still to be made.
+
+    Args:
+        table: Its rows, of which ``status`` is read.
+    """
+    return "planned" in table.column("status").to_pylist()
 
 
 def check_training(target: Target, training: str, table: pa.Table) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from evalspec.errors import NotRunError
+from evalspec.evidence.reasons import BySurroundings, Cause
 from evalspec.evidence.words import and_list, plural
 from evalspec.timing.targets import Quantity, Target, check_training
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 Clock = Literal["process", "run_start"]
 SHOWN = 5
 """So many runs are named in a sentence."""
+LOST = ("failed", "out_of_memory", "limit")
+"""Ends of a run that leave no model, whatever its log says: it got nowhere."""
+SLOW_S, SLOW_SHARE = 1.0, 0.05
+"""A log's clock that falls behind by more than both, the latter of the run, stops meanwhile."""
 _NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
 
 
@@ -47,6 +52,10 @@ class TargetRun:
         below: Evaluations after the first at the target that are not.
         started: Runs that were started, as the spec says; None: it does not.
         batch: Samples of a step; None: not known.
+        spoiled: What the surroundings did to it; None: nothing that is known.
+        lag_s: By so much the log's clock fell behind that of the process; None: nobody watched it.
+        model: Name under which the model that it saved can be asked; None: it saved none.
+        unsure: The model that it saved is below the target on rows that it never saw, but not by more than chance.
     """
 
     name: str
@@ -67,6 +76,10 @@ class TargetRun:
     below: int
     started: int | None
     batch: int | None = None
+    spoiled: str | None = None
+    lag_s: float | None = None
+    model: str | None = None
+    unsure: bool = False
 
     @property
     def open(self) -> bool:
@@ -80,7 +93,7 @@ class TargetRun:
             last = series[np.isfinite(series)]
             return (float(last[-1]) if len(last) else self._start(quantity)) if self.open else math.inf, math.inf
         before = series[self.reached - 1] if self.reached else self._start(quantity)
-        return float(before), float(series[self.reached])
+        return float(before), math.inf if self.unsure else float(series[self.reached])
 
     def seen(self, quantity: Quantity) -> float:
         """As far as it went; NaN where the log does not say."""
@@ -102,7 +115,9 @@ class TargetRun:
 
     @property
     def final(self) -> float:
-        """The last value; minus infinity where there is none."""
+        """The last value; minus infinity where there is none, or the run left no model."""
+        if self.status in LOST:
+            return -math.inf
         return float(self.values[-1]) if len(self.values) and np.isfinite(self.values[-1]) else -math.inf
 
 
@@ -125,7 +140,10 @@ def target_runs(table: pa.Table, target: Target, held: int, training: str, clock
     if missing:
         named = and_list(missing[:SHOWN]) + (f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else "")
         raise NotRunError(f"{training}: there is no log of {named}, but the spec says that so many runs were started")
+    if any(row["status"] == "planned" for row in rows):
+        raise NotRunError(f"the runs of {training} are not made yet")
     check_training(target, training, table)
+    rows = [row for row in rows if row["status"] != "replaced" and row["part"] == "run"]
     by_run: dict[str, list[dict[str, Any]]] = {row["run"]: [] for row in rows}
     first = {row["run"]: row for row in reversed(rows)}
     for row in rows:
@@ -155,8 +173,9 @@ def _run(
         before_s=facts["before_s"], offset_s=offset, end_s=min(end, limit) if math.isfinite(end) else end,
         limit_s=limit, usd_h=math.nan if facts["usd_h"] is None else float(facts["usd_h"]),
         times_s=times[kept], samples=series["samples"], energy_j=series["energy_j"], steps=series["step"],
-        values=series["value"], reached=_first_held(hits, held), below=after, started=facts["started"],
-        batch=facts["batch"],
+        values=series["value"], reached=None if facts["status"] in LOST else _first_held(hits, held), below=after,
+        started=facts["started"], batch=facts["batch"], spoiled=facts["spoiled"], lag_s=facts["lag_s"],
+        model=facts["model"],
     )  # fmt: skip
 
 
@@ -168,6 +187,33 @@ def _first_held(hits: NDArray[np.bool_], held: int) -> int | None:
         if row == held:
             return place - held + 1
     return None
+
+
+def replaced_runs(table: pa.Table) -> list[str]:
+    """Sentences on runs that were spoiled, in whose place others were made.
+
+    Args:
+        table: Rows of a training.
+    """
+    pairs = zip(table.column("run").to_pylist(), table.column("status").to_pylist(),
+                table.column("spoiled").to_pylist(), strict=True)  # fmt: skip
+    gone = {run: why for run, status, why in pairs if status == "replaced"}
+    return [f"{run} is not counted, and another was made in its place: {why}." for run, why in gone.items()]
+
+
+def spoiled_by(runs: Sequence[TargetRun], training: str) -> BySurroundings | None:
+    """Reason to mistrust runs that count, by their surroundings; None: none is known.
+
+    Args:
+        runs: Of a training.
+        training: Its name.
+    """
+    spoiled = [run for run in runs if run.spoiled is not None]
+    if not spoiled:
+        return None
+    first = spoiled[0]
+    text = f"{plural(len(spoiled), 'run')} of {training} had other work beside them, also when made again"
+    return BySurroundings(f"{text}: in {first.name} {first.spoiled}", Cause.OTHER_WORK)
 
 
 def without(runs: Sequence[TargetRun], quantity: Quantity, training: str) -> str | None:
@@ -214,6 +260,13 @@ def open_questions(runs: Sequence[TargetRun], training: str, held: int, clock: C
             lines.append(
                 f"{float(np.median(before)) / 60.0:.3g} min before the clock starts (median) are not in these times"
             )
+    slow = [run for run in runs if (run.lag_s or 0.0) > max(SLOW_S, SLOW_SHARE * run.end_s)]
+    if slow:
+        worst = max(slow, key=lambda run: run.lag_s or 0.0)
+        lines.append(
+            f"the clock in {plural(len(slow), 'log')} of {training} falls behind that of the process, in {worst.name} "
+            f"by {worst.lag_s:.3g} s: what it leaves out is not in these times"
+        )
     fell = [run for run in runs if held == 1 and run.reached is not None and run.below]
     if fell:
         worst = max(fell, key=lambda run: run.below)

@@ -40,6 +40,8 @@ def test_an_mllog_is_read_as_it_is_written(tmp_path: Path) -> None:
         "before_s": pytest.approx(198.0), "end_s": 1_200.0, "energy_j": None, "status": "success",
         "metric": "eval_accuracy", "value": 0.5, "limit_s": 2_400.0, "usd_h": 3.06, "started": None,
         "batch": 16,
+        "spoiled": None, "lag_s": None, "model": None,
+        "part": "run", "kill": None,
     }  # fmt: skip
     assert (second["time_s"], second["value"]) == (1_200.0, 0.95)
 

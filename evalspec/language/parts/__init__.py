@@ -23,6 +23,7 @@ from evalspec.language.parts.check import (
     NeedPredictions,
     NeedRows,
     NeedTiming,
+    TrialRuns,
 )
 from evalspec.language.parts.dataset import BATCH_ROWS, Dataset
 from evalspec.language.parts.model import LoadedModel, Model, OptionScore, OutputName, ShownRows
@@ -56,5 +57,6 @@ __all__ = [
     "SpecNames",
     "Training",
     "TrainingName",
+    "TrialRuns",
     "check_where",
 ]

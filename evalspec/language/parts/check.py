@@ -191,6 +191,22 @@ class Check(Part):
         """Parts of it that run only under --trust, as text for messages."""
         return ()
 
+    def measures_read(self, training: str) -> tuple[str, ...]:
+        """Measures that it reads of the logs of a training, so that one that is not logged is noticed early.
+
+        Args:
+            training: Name of the training.
+        """
+        return ()
+
+    def trials_of(self, training: str) -> TrialRuns:
+        """Runs of a training that it needs beside those that count.
+
+        Args:
+            training: Name of the training.
+        """
+        return TrialRuns()
+
     def columns_read(self, names: SpecNames) -> Mapping[str, tuple[str, ...]]:
         """Further columns that its datasets must have, if they depend on the spec's names; others are in `needs`."""
         return {}
@@ -406,6 +422,21 @@ class CheckResult:
     """Voids every measurement of the check."""
     by_template: Mapping[str, CheckResult] = field(default_factory=dict)
     answers_each: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRuns:
+    """Runs of a training that are made to try it.
+
+    Args:
+        kills: Runs that are killed once and started again; half of them while a checkpoint is written.
+        twins: Runs of a seed that another run has too.
+        plain: Runs without checkpoints, of seeds that others have too.
+    """
+
+    kills: int = 0
+    twins: int = 0
+    plain: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ CLOUD_SECRETS = frozenset({
     "AZURE_STORAGE_CLIENT_SECRET", "AZURE_CLIENT_SECRET",
 })  # fmt: skip
 """Variables in which providers of object storage keep secrets."""
+MADE = "made:"
+"""Begins a path in the folder of what trainings make."""
 
 
 class Part(BaseModel):
@@ -41,6 +43,7 @@ class Access:
         searched: Folders in which that program finds modules.
         stamps: Objects of each place in object storage as they were first listed, put down by whoever lists them: all
             that is read later is of these, or is refused.
+        made: Folder of what trainings make during a run; None: none does. A path in it begins with `MADE`.
     """
 
     folder: Path
@@ -53,6 +56,7 @@ class Access:
     memory: Path | None = None
     searched: tuple[str, ...] = ()
     stamps: dict[str, tuple[ObjectStamp, ...]] = field(default_factory=dict, compare=False, repr=False)
+    made: Path | None = None
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -83,7 +87,9 @@ class Access:
         Raises:
             InputError: It leads outside the spec's folder without permission, or there is no such file.
         """
-        path = self.folder / relative
+        made = self.made is not None and relative.startswith(MADE)
+        root = self.made if made and self.made is not None else self.folder
+        path = root / (relative.removeprefix(MADE) if made else relative)
         try:
             path = path.resolve()
             there = path.exists()
@@ -91,7 +97,7 @@ class Access:
         except (OSError, ValueError, RuntimeError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise InputError(f"{_shortened(relative)} can't be looked up: {reason}") from error
-        if not self.allow_outside and not path.is_relative_to(self.folder.resolve()):
+        if (made or not self.allow_outside) and not path.is_relative_to(root.resolve()):
             message = f"{relative!r} lies outside the spec's folder"
             raise InputError(message, remedy="pass --allow-outside if this is intended")
         if other is not None:
@@ -100,7 +106,7 @@ class Access:
             message = f"{_shortened(relative)} is a URL, and a file on this machine is needed here"
             raise InputError(message, remedy="copy it here, and name the copy")
         if not there:
-            message = f"there is no file or folder {relative!r} in {self.folder}"
+            message = f"there is no file or folder {relative!r} in {root}"
             raise InputError(message, code=ProblemCode.NO_FILE)
         return path
 

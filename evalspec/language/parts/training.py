@@ -19,10 +19,13 @@ class Training(Dataset):
 
     A row is one value of one measure in one run. Columns: ``run``, ``seed``, ``workers``, ``step``, ``samples``,
     ``time_s`` (since the run began), ``before_s`` (from the start of the process to that), ``end_s``, ``energy_j``,
-    ``status``, ``metric``, ``value``, ``limit_s``, ``usd_h``, ``started``, ``batch``; empty where the log does not say.
+    ``status``, ``metric``, ``value``, ``limit_s``, ``usd_h``, ``started``, ``batch``; of a run that the gate made also
+    ``spoiled`` and ``lag_s``; empty where the log does not say.
     """
 
     rows_fit: ClassVar[bool] = True
+    supervised: ClassVar[bool] = False
+    """Its runs are made by whoever runs the spec; until then it has none."""
 
     limit_s: Duration | None = Field(
         None, alias="limit", gt=0, description="Longest time that a run may take; what comes later is not reached."
@@ -50,6 +53,23 @@ class Training(Dataset):
             twice = next(one for one in self.seeds if self.seeds.count(one) > 1)
             raise custom_error(Problem(f"seed {twice} is listed twice", remedy="give each run a seed of its own"))
         return self
+
+    def runs_code(self) -> tuple[str, ...]:
+        """Parts of it that run only under --trust, as text for messages."""
+        return ()
+
+    @property
+    def longest_s(self) -> float:
+        """Longest time that its runs may take, one after the other; 0: none is made."""
+        return 0.0
+
+    def outlook(self, confidence: float) -> tuple[str, ...]:
+        """Sentences of a plan: runs that are to be made, what they may take and what they can show.
+
+        Args:
+            confidence: Of the policy.
+        """
+        return ()
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:

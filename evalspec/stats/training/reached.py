@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from evalspec.evidence.estimate import Estimate, Needed, Side
 from evalspec.evidence.words import plural
 from evalspec.stats.binomial import above, at_most
-from evalspec.stats.shares.proportion import rows_for_power
+from evalspec.stats.shares.proportion import Proportion, rows_for_power
 
 DECIDABLE = 0.99
 """Share that is planned with where all runs, or none, lie within: 1 needs no power at all."""
@@ -200,3 +200,43 @@ def run_quantile(least: ArrayLike, most: ArrayLike, q: float, seen: ArrayLike | 
     if not 0.0 < q < 1.0 or first.shape != last.shape or gone.shape != last.shape or (first > last).any():
         raise ValueError(f"not intervals of runs, or no quantile: {first.shape}, {last.shape}, {q}")
     return RunQuantile(first, last, q, gone)
+
+
+@dataclass(frozen=True)
+class OpenShare(Estimate):
+    """A share of runs some of which are open: they do not count for PASS, and count for FAIL.
+
+    Args:
+        sure: Share of those that surely count.
+        possible: Share of those that may.
+    """
+
+    sure: Proportion
+    possible: Proportion
+
+    @property
+    def value(self) -> float | None:
+        """The share of those that surely count."""
+        return self.sure.value
+
+    @property
+    def n(self) -> int:
+        """Runs."""
+        return self.sure.n
+
+    @property
+    def method(self) -> str:
+        """Method of the bounds."""
+        return self.sure.method
+
+    def bound(self, confidence: float, side: Side) -> float | None:
+        """Bound of the side's own share."""
+        return (self.sure if side == "lower" else self.possible).bound(confidence, side)
+
+    def p_value(self, threshold: float, side: Side) -> float | None:
+        """P-value of the side's own share."""
+        return (self.sure if side == "lower" else self.possible).p_value(threshold, side)
+
+    def n_to_decide(self, threshold: float, alpha: float) -> int | None:
+        """As of the sure share."""
+        return self.sure.n_to_decide(threshold, alpha)

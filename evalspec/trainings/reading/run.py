@@ -15,14 +15,19 @@ if TYPE_CHECKING:
 
     from evalspec.language.parts import Training
 
-Status = Literal["success", "aborted", "ended", "cut", "missing", "point"]
+Status = Literal[
+    "success", "aborted", "ended", "cut", "missing", "failed", "out_of_memory", "limit", "replaced", "planned", "point"
+]  # fmt: skip
 """``success``, ``aborted``: the log says so; ``ended``: it does not; ``cut``: it stops in the middle of the run;
 ``missing``: the run was announced, and has no log; ``point``: all that is known is with how many samples it got to the
-target of its own benchmark."""
+target of its own benchmark. Of runs that the gate makes: ``failed``: the process crashed; ``out_of_memory``, ``limit``:
+it was killed for one; ``replaced``: it was spoiled and another one was made in its place; ``planned``: it is not made
+yet."""
 COLUMNS = {
     "run": "string", "seed": "int64", "workers": "int64", "step": "int64", "samples": "double", "time_s": "double",
     "before_s": "double", "end_s": "double", "energy_j": "double", "status": "string", "metric": "string",
     "value": "double", "limit_s": "double", "usd_h": "double", "started": "int64", "batch": "int64",
+    "spoiled": "string", "lag_s": "double", "model": "string", "part": "string", "kill": "string",
 }  # fmt: skip
 MOST_SEEDS = 10_000
 
@@ -61,6 +66,11 @@ class TrainingRun:
         end_s: End of the run on its clock.
         status: How it ended.
         batch: Samples of a step.
+        spoiled: What the surroundings did to it, too much to be counted; None: nothing that is known.
+        lag_s: By so much the log's clock fell behind that of the process.
+        model: Name under which the model that it saved can be asked; None: it saved none.
+        part: ``run``, or what it was made for beside those that count.
+        kill: Facts of its kill, as JSON; None: it was not killed.
     """
 
     name: str
@@ -71,6 +81,34 @@ class TrainingRun:
     end_s: float | None = None
     status: Status = "ended"
     batch: int | None = None
+    spoiled: str | None = None
+    lag_s: float | None = None
+    model: str | None = None
+    part: str = "run"
+    kill: str | None = None
+
+
+def supervised_table(runs: Sequence[TrainingRun], training: Training, columns: Sequence[str], started: int) -> pa.Table:
+    """As `table_of`, of runs that the gate has made or will make, all of which are there.
+
+    Args:
+        runs: In any order.
+        training: Says limit, price and workers.
+        columns: These, in this order.
+        started: Runs that count, on each number of workers.
+
+    Raises:
+        InputError: As `table_of`, or two runs log the same values.
+    """
+    import pyarrow as pa
+
+    counted = [run for run in runs if run.part == "run"]
+    for run in counted:
+        _check_order(run)
+    _check_seeds(counted)
+    _check_same_values(counted)
+    rows = [{**row, "started": started} for run in sorted(runs, key=_place) for row in _rows(run, training)]
+    return pa.table({name: pa.array([row.get(name) for row in rows], _type(COLUMNS[name])) for name in columns})
 
 
 def table_of(runs: Sequence[TrainingRun], training: Training, columns: Sequence[str]) -> pa.Table:
@@ -114,7 +152,8 @@ def _rows(run: TrainingRun, training: Training) -> Iterable[dict[str, object]]:
     same: dict[str, object] = {
         "run": run.name, "seed": run.seed, "workers": run.workers or training.workers, "before_s": run.before_s,
         "end_s": run.end_s, "status": run.status, "limit_s": training.limit_s, "usd_h": training.cost_usd_h,
-        "started": started, "batch": run.batch,
+        "started": started, "batch": run.batch, "spoiled": run.spoiled, "lag_s": run.lag_s,
+        "model": run.model, "part": run.part, "kill": run.kill,
     }  # fmt: skip
     for one in run.evaluations:
         yield {
@@ -218,3 +257,20 @@ def _check_copies(runs: Sequence[TrainingRun]) -> None:
         if other != run.name:
             message = f"{other} and {run.name} have the same values at the same times: one is a copy of the other"
             raise InputError(message, remedy="keep one of the two")
+
+
+FEWEST_VALUES = 5
+"""So many different values at least tell two runs apart."""
+
+
+def _check_same_values(runs: Sequence[TrainingRun]) -> None:
+    """Refuse two runs with seeds of their own that log the same values all along: the seed does not get through."""
+    taken: dict[tuple[object, ...], str] = {}
+    for run in runs:
+        values = tuple((one.metric, one.step, one.value) for one in run.evaluations)
+        if len({value for _, _, value in values}) < FEWEST_VALUES:
+            continue
+        other = taken.setdefault((run.workers, values), run.name)
+        if other != run.name:
+            message = f"{other} and {run.name} log the same values from beginning to end: they are one run made twice"
+            raise InputError(message, remedy="have the training draw everything from the seed that it is given")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,14 @@ import numpy as np
 
 from evalspec.checks.system.scaling import show
 from evalspec.checks.system.scaling.spec import SAMPLES, THROUGHPUT, TOTAL
-from evalspec.evidence.estimate import Parts
+from evalspec.evidence.estimate import Measured, Parts
+from evalspec.evidence.reasons import BySurroundings
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.training.scaling import LogRatio, log_ratio
 from evalspec.timing.targets import EVALUATION_COLUMNS
-from evalspec.timing.training_runs import TargetRun, open_questions, target_runs, write_evaluations
+from evalspec.timing.training_runs import TargetRun, open_questions, spoiled_by, target_runs, write_evaluations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,7 +88,7 @@ def measure(check: WorkerScaling, inputs: Inputs) -> CheckResult:
         missing |= dict.fromkeys((TOTAL, SAMPLES), "with `mode: weak` there is no common target")
     lost = sum(group.lost for group in groups)
     return CheckResult(
-        estimates={metric: Parts(parts) for metric, parts in estimates.items() if parts},
+        estimates=_admitted(estimates, spoiled_by(runs, check.training)),
         missing=missing,
         blocks=show.blocks(check, groups, estimates),
         counts=Counts(attempted=len(runs), used=len(runs), errored=0),
@@ -101,6 +102,19 @@ def measure(check: WorkerScaling, inputs: Inputs) -> CheckResult:
             )
         ],
     )
+
+
+def _admitted(
+    estimates: Mapping[str, Mapping[str, LogRatio]], spoiled: BySurroundings | None
+) -> dict[str, Parts | Measured]:
+    """Estimates that have parts; those of times are void where other work has slowed a run down, on either side."""
+    made: dict[str, Parts | Measured] = {metric: Parts(parts) for metric, parts in estimates.items() if parts}
+    if spoiled is None:
+        return made
+    return {
+        metric: one if metric == SAMPLES else Measured(Measured.of(one).estimate, invalid=spoiled)
+        for metric, one in made.items()
+    }
 
 
 def _group(workers: int, runs: Sequence[TargetRun], *, weak: bool) -> WorkerGroup:

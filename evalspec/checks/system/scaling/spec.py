@@ -13,7 +13,7 @@ from evalspec.evidence.words import and_list
 from evalspec.language.declarations import Circumstance, Listing
 from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
 from evalspec.language.units import custom_error
-from evalspec.timing.targets import EVALUATION_COLUMNS, Target, TargetSentence, check_training, read_target
+from evalspec.timing.targets import EVALUATION_COLUMNS, Target, TargetSentence, check_training, is_planned, read_target
 from evalspec.timing.training_defects import worker_defects
 
 if TYPE_CHECKING:
@@ -123,14 +123,20 @@ class WorkerScaling(Check):
         """The rows of the training."""
         return (NeedRows(self.training, EVALUATION_COLUMNS),)
 
+    def measures_read(self, training: str) -> tuple[str, ...]:
+        """The measure of the target."""
+        return (self.goal.metric,)
+
     def inspects(self) -> tuple[NeedRows, ...]:
         """Runs and measures of the training."""
-        return (NeedRows(self.training, ("run", "workers", "metric", "value")),)
+        return (NeedRows(self.training, ("run", "status", "workers", "metric", "value")),)
 
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
         """Runs by number of workers; refuses a measure that is not logged, and workers that no run has."""
         table = tables[self.training]
-        check_training(self.goal, self.training, table)
+        planned = is_planned(table)
+        if not planned:
+            check_training(self.goal, self.training, table)
         pairs = set(zip(table.column("run").to_pylist(), table.column("workers").to_pylist(), strict=True))
         counts = {number: sum(other == number for _, other in pairs) for number in self.workers}
         absent = [str(number) for number, count in counts.items() if not count]

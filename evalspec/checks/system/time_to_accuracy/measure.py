@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evalspec.checks.system.time_to_accuracy import show
+from evalspec.checks.system.time_to_accuracy.confirmation import as_result, confirmed
 from evalspec.checks.system.time_to_accuracy.spec import FINAL, FINAL_SHARE, QUANTITIES, RATE, REACHED
 from evalspec.errors import NotRunError
-from evalspec.evidence.estimate import Comparison, Estimate
+from evalspec.evidence.estimate import Comparison, Estimate, Measured
+from evalspec.evidence.reasons import gravest, only_worse
 from evalspec.evidence.record import Counts
 from evalspec.evidence.units import UNITS, format_number
 from evalspec.evidence.words import and_list, plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.shares.proportion import Proportion
 from evalspec.stats.training.log_rank import RecipeComparison, RunRatio, run_ratio
-from evalspec.stats.training.reached import HigherQuantile, RunQuantile, run_quantile
+from evalspec.stats.training.reached import HigherQuantile, OpenShare, RunQuantile, run_quantile
 from evalspec.stats.training.reference_points import PointGroup
 from evalspec.timing.reference_points import batch_of, doubts_of, point_groups, point_runs, points_at
 from evalspec.timing.targets import EVALUATION_COLUMNS, Quantity
 from evalspec.timing.training_runs import (
     TargetRun,
     open_questions,
+    replaced_runs,
+    spoiled_by,
     target_runs,
     without,
     write_evaluations,
@@ -45,7 +49,9 @@ TOO_FAST = 0.05
 class _Estimates:
     """Estimates and reasons, as they are made."""
 
-    made: dict[str, Estimate] = field(default_factory=dict)
+    made: dict[str, Estimate | Measured] = field(default_factory=dict)
+    spoiled: list[str | None] = field(default_factory=list)
+    """What the surroundings did to runs of other trainings."""
     missing: dict[str, str] = field(default_factory=dict)
     comparisons: dict[tuple[str, str], Comparison] = field(default_factory=dict)
     weakens: list[str] = field(default_factory=list)
@@ -62,9 +68,9 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
         InputError: The measure of the target is not logged.
         NotRunError: Runs were announced that have no log.
     """
-    runs = target_runs(
-        inputs.table(check.training, EVALUATION_COLUMNS), check.goal, check.held, check.training, check.clock
-    )
+    rows = inputs.table(check.training, EVALUATION_COLUMNS)
+    told = confirmed(check, inputs, target_runs(rows, check.goal, check.held, check.training, check.clock))
+    runs = told.runs
     estimates = _Estimates()
     _alone(check, runs, estimates)
     references: dict[str, Sequence[PointGroup]] = {}
@@ -72,8 +78,9 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
         table = inputs.table(name, EVALUATION_COLUMNS)
         references[name] = point_groups(table)
         _against(check, runs, _Side(name, table, references[name]), estimates, inputs.rng)
+    _doubt(check, runs, estimates)
     lost = [run for run in runs if run.reached is None]
-    return CheckResult(
+    result = CheckResult(
         estimates=estimates.made,
         comparisons=estimates.comparisons,
         missing=estimates.missing,
@@ -83,10 +90,11 @@ def measure(check: TimeToAccuracy, inputs: Inputs) -> CheckResult:
             "runs": len(runs), "reached": len(runs) - len(lost), "workers": _one(run.workers for run in runs),
             "limit": None if math.isinf(runs[0].limit_s) else f"{runs[0].limit_s / 60.0:g} min",
         },
-        notes=_notes(runs, lost),
+        notes=[*_notes(runs, lost), *replaced_runs(inputs.table(check.training, EVALUATION_COLUMNS))],
         weakens=[*open_questions(runs, check.training, check.held, check.clock), *estimates.weakens],
         evidence=[(write_evaluations(runs, inputs.evidence, check.name), "evaluations of every run, as logged")],
     )  # fmt: skip
+    return as_result(told, result)
 
 
 def _one(values: Iterable[int | None]) -> int | str | None:
@@ -120,7 +128,13 @@ def _alone(check: TimeToAccuracy, runs: Sequence[TargetRun], into: _Estimates) -
             into.missing[metric] = why
         else:
             into.made[metric] = _quantile(runs, what, q)
-    into.made[RATE] = Proportion.of_counts(sum(run.reached is not None for run in runs), len(runs))
+    got_there = sum(run.reached is not None for run in runs)
+    unsure = sum(run.unsure for run in runs)
+    into.made[RATE] = Proportion.of_counts(got_there - unsure, len(runs))
+    if unsure:
+        into.made[RATE] = OpenShare(
+            Proportion.of_counts(got_there - unsure, len(runs)), Proportion.of_counts(got_there, len(runs))
+        )
     finals = np.array([run.final for run in runs])
     if not check.goal.rising:
         into.missing[FINAL] = f"{check.goal.metric} is better when it falls: there is no final accuracy"
@@ -178,6 +192,7 @@ def _against(
         into.missing.update({f"{metric} vs {name}": str(error) for metric in metrics})
         return
     into.weakens += lines
+    into.spoiled.append(spoiled_by(others, name))
     ratios: dict[str, RunRatio] = {}
     for metric in metrics:
         what, q = REACHED[metric]
@@ -198,6 +213,20 @@ def _against(
             f"{check.training} needs fewer samples than {name}, and by more than chance: look for other data, another "
             "model, an easier evaluation, or validation rows among those that are trained on"
         )
+
+
+def _doubt(check: TimeToAccuracy, runs: Sequence[TargetRun], into: _Estimates) -> None:
+    """Void what other work beside a run may have made worse, and what of another training may have helped."""
+    own = only_worse(spoiled_by(runs, check.training))
+    reason = gravest(own, *into.spoiled)
+    if reason is None:
+        return
+    cut = any(run.spoiled is not None and run.reached is None for run in runs)
+    for name, estimate in into.made.items():
+        slower = name in REACHED and REACHED[name][0] != "samples"
+        # A run that was slowed down may have come to its limit, or out of memory, because of that.
+        if slower or cut:
+            into.made[name] = replace(Measured.of(estimate), invalid=reason)
 
 
 def _open(runs: Sequence[TargetRun], others: Sequence[TargetRun]) -> str | None:
@@ -231,5 +260,8 @@ def _notes(runs: Sequence[TargetRun], lost: Sequence[TargetRun]) -> list[str]:
 def _end(run: TargetRun) -> str:
     known = run.values[np.isfinite(run.values)]
     last = f"last value {float(known[-1]):.6g}" if len(known) else "no value"
-    words: Mapping[str, str] = {"aborted": "aborted", "cut": "its log stops before the end"}
+    words: Mapping[str, str] = {
+        "aborted": "aborted", "cut": "its log stops before the end", "failed": "crashed",
+        "out_of_memory": "out of memory", "limit": "killed at the limit",
+    }  # fmt: skip
     return ", ".join(one for one in (words.get(run.status, ""), last) if one)

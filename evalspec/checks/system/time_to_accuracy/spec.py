@@ -10,7 +10,7 @@ from pydantic import Field
 from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
-from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName
+from evalspec.language.parts import Check, DatasetName, Need, NeedRows, Part, SpecNames, TrainingName
 from evalspec.timing.targets import (
     EVALUATION_COLUMNS,
     NO_MEASURE,
@@ -18,6 +18,7 @@ from evalspec.timing.targets import (
     Target,
     TargetSentence,
     check_training,
+    is_planned,
     read_target,
 )
 from evalspec.timing.training_defects import training_defects
@@ -46,6 +47,16 @@ LEAST_CONFIDENCE = 0.8
 MOST_MIN = 5_256_000.0
 """Ten years: no training takes that long."""
 _BINOMIAL = "exact binomial over runs: order statistics"
+
+
+class Confirmation(Part):
+    """Rows that no run ever saw, on which the model that each has saved is scored."""
+
+    dataset: DatasetName = Field(description="Rows that no run ever saw.")
+    metric: Literal["accuracy"] = Field("accuracy", description="What the saved models are scored by.")
+    apart_from: tuple[DatasetName, ...] = Field(
+        (), description="Datasets that the runs train and evaluate on: rows of `dataset` among them void the check."
+    )
 
 
 class TimeToAccuracy(Check):
@@ -80,6 +91,14 @@ class TimeToAccuracy(Check):
     `samples_to_accuracy_p50 <= 1.05x reference` with `kind: rcp` compares with the reference convergence points of
     MLPerf at the batch size of the runs. Between two batch sizes the points are interpolated, in their order; outside
     of them there is no comparison.
+    Runs that the gate makes itself (`kind: command`): the clock starts with the process, by the harness's own clock. A
+    run that crashes, runs out of memory or is killed at the limit got nowhere, whatever its log says. One beside which
+    other work took the machine is made again once with a new seed, and told; where that has other work beside it too,
+    times that are shown to hold in spite of it stand, and all others are INVALID.
+    `confirm:` scores the model that each run saved on rows that no run ever saw. A run whose model is below the target
+    there, by Clopper-Pearson's upper bound, has not reached it; one that is below by no more than chance counts as not
+    reached for a PASS, and as reached for a FAIL. A model that ships and is better than all fresh runs is a doubt and
+    told: of N runs one in N + 1 is that by chance. Rows of `apart_from:` among those that confirm make it INVALID.
     Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
     or leaked validation rows.
     `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
@@ -93,9 +112,9 @@ class TimeToAccuracy(Check):
     Training rules, with the appendix on reference convergence points.
 
     ## What it cannot show
-    That no run was left out, unless `seeds:` says how many were started; that logs are of this code and these data;
-    that the saved model is as good as the log says; that reference points are for this target. Early stopping on test
-    rows looks like any other target.
+    Of logs: that no run was left out, unless `seeds:` says how many were started; that they are of this code and these
+    data; that reference points are for this target. Without `confirm:` that the saved model is as good as the log says;
+    early stopping on test rows looks like any other target.
 
     ## Example
     ```yaml
@@ -134,6 +153,9 @@ class TimeToAccuracy(Check):
     clock: Annotated[Literal["process", "run_start"], Circumstance()] = Field(
         "process", description="Where times start: with the process, or with the log's own clock."
     )
+    confirm: Annotated[Confirmation | None, Circumstance()] = Field(
+        None, description="Rows that no run ever saw: a run counts if the model that it saved is at the target on them."
+    )
     report: Annotated[tuple[Literal["mlperf"], ...], Effort()] = Field(
         (), description="Scores of others that are shown, and decide nothing."
     )
@@ -144,8 +166,11 @@ class TimeToAccuracy(Check):
         return read_target(self.target)
 
     def needs(self) -> tuple[Need, ...]:
-        """The rows of the training, and of those that it is held against."""
-        return tuple(NeedRows(name, EVALUATION_COLUMNS) for name in dict.fromkeys((self.training, *self.sides_named)))
+        """The rows of the training, of those that it is held against, and those that confirm it."""
+        logs = tuple(NeedRows(name, EVALUATION_COLUMNS) for name in dict.fromkeys((self.training, *self.sides_named)))
+        if self.confirm is None:
+            return logs
+        return (*logs, NeedRows(self.confirm.dataset, label=True), *map(NeedRows, self.confirm.apart_from))
 
     def check_names(self, names: SpecNames) -> str | None:
         """Fault of a comparison that can't be made, or of a target on another scale."""
@@ -158,24 +183,34 @@ class TimeToAccuracy(Check):
                 return f"two trainings are compared by a factor: write {one.metric} {one.op} 1.05x {one.model}"
             if one.metric == FINAL and not self.goal.rising:
                 return f"{FINAL} is of a measure that rises, and the target is {self.target!r}: remove the sentence"
+        if self.confirm is not None and not (self.goal.rising and self.goal.value <= 1.0):
+            return f"`confirm:` scores accuracy, a fraction that rises, and the target is {self.target!r}"
+        if self.confirm is not None and self.confirm.dataset in self.confirm.apart_from:
+            return f"`confirm:` names {self.confirm.dataset} as rows that the runs saw and never saw: name two datasets"
         return None
+
+    def measures_read(self, training: str) -> tuple[str, ...]:
+        """The measure of the target."""
+        return (self.goal.metric,)
 
     def inspects(self) -> tuple[NeedRows, ...]:
         """Runs and measures of the training, whose number says what can be shown, and of those it is held against."""
-        own = ("run", "metric", "value", "limit_s", *LOGGED.values())
+        own = ("run", "status", "metric", "value", "limit_s", *LOGGED.values())
         others = ("metric",)
         return (NeedRows(self.training, own), *(NeedRows(name, others) for name in self.sides_named))
 
     def inspect_rows(self, tables: Mapping[str, pa.Table], rows: Mapping[str, int | None]) -> object:
         """Number of runs; refuses a measure that is not logged, a limit that is too short, and too few runs."""
         table = tables[self.training]
-        check_training(self.goal, self.training, table)
+        planned = is_planned(table)
+        if not planned:
+            check_training(self.goal, self.training, table)
         runs = len(set(table.column("run").to_pylist()))
         limits = [one for one in table.column("limit_s").to_pylist() if one is not None]
         for one in self.requirements:
             self._check_limit(one, limits[0] if limits else None)
             self._check_runs(one, runs)
-            self._check_logged(one, table)
+            self._check_logged(one, table, planned=planned)
             if one.model is not None:
                 self._check_points(one, tables[one.model], one.model)
         return runs
@@ -193,9 +228,10 @@ class TimeToAccuracy(Check):
             message = f"{one.sentence!r} asks for more than the limit of {self.training}, {limit_s / 60.0:g} min"
             raise InputError(message, remedy="raise `limit:`, so that a run has the time that it is allowed")
 
-    def _check_logged(self, one: Requirement, table: pa.Table) -> None:
+    def _check_logged(self, one: Requirement, table: pa.Table, *, planned: bool) -> None:
         what = REACHED[one.metric][0] if one.metric in REACHED else None
-        if what is None or table.column(LOGGED[what]).null_count < len(table):
+        # What a run that is still to be made will log is not known, but for its price.
+        if what is None or (planned and what != "cost") or table.column(LOGGED[what]).null_count < len(table):
             return
         remedy = "add `cost:`, the price of a worker" if what == "cost" else "name the column that has it"
         raise InputError(f"no log of {self.training} says the {what} that {one.sentence!r} is about", remedy=remedy)

@@ -14,13 +14,16 @@ from evalspec.checks.system.time_to_accuracy.show import mlperf_score
 from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.blocks import Curve
+from evalspec.evidence.estimate import Measured
+from evalspec.evidence.reasons import OnlyWorse
 from evalspec.language.parts import CheckResult, SpecNames
+from evalspec.stats.shares.proportion import Proportion
 from evalspec.trainings.jsonl import JsonlTraining
-from evalspec.trainings.reading.run import Evaluation, TrainingRun
+from evalspec.trainings.reading.run import COLUMNS, Evaluation, TrainingRun, supervised_table
 from tests.checks.deciding import outcome
 from tests.fakes import FakeInputs
 from tests.trainings.logs import TYCHE
-from tests.trainings.runs import recipe, recipe_run, recipe_table
+from tests.trainings.runs import RECIPE, recipe, recipe_run, recipe_table
 
 
 def measured(
@@ -299,3 +302,48 @@ def test_a_log_that_stops_speaks_for_no_other_training(tmp_path: Path) -> None:
     for own, other in ((recipe(8, 20.0, seed=2), cut), (cut, recipe(8, 20.0, seed=2))):
         result, _ = measured(tmp_path, own, sentence, others=other)
         assert "the log of cut stops" in result.missing["time_to_accuracy_p50 vs baseline"]
+
+
+def supervised(folder: Path, runs: list[TrainingRun], *sentences: str) -> CheckResult:
+    """The check over runs that the gate has made."""
+    check = TimeToAccuracy.model_validate(
+        {"check": "time_to_accuracy", "training": "recipe", "target": "val_accuracy >= 94 %",
+         "require": sentences or ["time_to_accuracy_p50 <= 25 min"]}
+    )  # fmt: skip
+    # Each seed logs values of its own.
+    runs = [
+        replace(run, evaluations=tuple(replace(one, value=one.value + place / 1e5) for one in run.evaluations))
+        for place, run in enumerate(runs)
+    ]
+    table = supervised_table(runs, RECIPE, tuple(COLUMNS), len(runs))
+    return check.run(FakeInputs(evidence=folder, tables={"recipe": table}))
+
+
+@pytest.mark.parametrize("status", ["failed", "out_of_memory", "limit"])
+def test_a_run_that_leaves_no_model_got_nowhere_whatever_its_log_says(tmp_path: Path, status: Any) -> None:
+    runs = [replace(one, status=status) if place < 4 else one for place, one in enumerate(recipe(5))]
+    result = supervised(tmp_path, runs)
+    rate = result.estimates["convergence_rate"]
+    assert isinstance(rate, Proportion) and rate.value == 0.2
+    assert result.notes[0].startswith("4 of 5 runs did not reach the target: 0 (")
+
+
+def test_what_was_replaced_or_made_to_try_the_recipe_does_not_count(tmp_path: Path) -> None:
+    runs = recipe(5)
+    gone = replace(recipe_run("77", 60.0), status="replaced", spoiled="other work")
+    tried = [replace(runs[0], name=f"{part}1", part=part, kill=None) for part in ("kill", "twin", "plain")]
+    result = supervised(tmp_path, [*runs, gone, *tried])
+    assert result.counts.used == 5
+    assert "77 is not counted, and another was made in its place: other work." in result.notes
+
+
+def test_other_work_voids_times_and_leaves_samples(tmp_path: Path) -> None:
+    runs = [replace(one, spoiled="other work") if place == 2 else one for place, one in enumerate(recipe(5))]
+    result = supervised(tmp_path, runs)
+    times, samples = result.estimates["time_to_accuracy_p50"], result.estimates["samples_to_accuracy_p50"]
+    assert isinstance(times, Measured) and isinstance(times.invalid, OnlyWorse)
+    assert "1 run of recipe had other work beside them" in times.invalid
+    assert not isinstance(samples, Measured)
+    late = [replace(one, status="limit") if one.spoiled else one for one in runs]
+    rate = supervised(tmp_path, late).estimates["convergence_rate"]
+    assert isinstance(rate, Measured) and rate.invalid is not None

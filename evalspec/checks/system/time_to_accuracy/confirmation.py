@@ -1,0 +1,218 @@
+"""Scores of the models that runs have saved, on rows that the runs never saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalspec.errors import EvalspecError, InputError, NotRunError
+from evalspec.evidence.blocks import Column, Table
+from evalspec.evidence.units import format_number
+from evalspec.evidence.words import plural
+from evalspec.language.parts import CheckResult
+from evalspec.scoring.scored_rows import needs_task
+from evalspec.stats.shares.proportion import Proportion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evalspec.checks.system.time_to_accuracy.spec import Confirmation, TimeToAccuracy
+    from evalspec.language.inputs import Inputs
+    from evalspec.timing.training_runs import TargetRun
+
+FEWEST_FRESH = 2
+"""So many fresh runs at least that one may be better than all of them."""
+SAME_VOID = 0.01
+"""Share of rows that the runs saw, beyond which the rows confirm nothing."""
+
+
+@dataclass
+class ConfirmedRuns:
+    """Runs as far as the models that they saved confirm them.
+
+    Args:
+        runs: All of them; one that is not confirmed has not reached the target.
+        blocks: A table of scores.
+        notes: For the reader.
+        weakens: What makes the verdict weaker.
+        invalid: Why the rows confirm nothing; None: they do.
+    """
+
+    runs: list[TargetRun]
+    blocks: list[Table] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    weakens: list[str] = field(default_factory=list)
+    invalid: str | None = None
+
+
+def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> ConfirmedRuns:
+    """Score each saved model on rows that no run ever saw.
+
+    A run whose model is below the target there has not reached it. If that may be chance, it counts as not reached for
+    a PASS, and as reached for a FAIL.
+
+    Args:
+        check: Its target, and the rows.
+        inputs: Where rows and answers come from.
+        runs: Held against the target.
+
+    Raises:
+        NotRunError: The runs saved no models.
+    """
+    asked = check.confirm
+    if asked is None or inputs.draft:
+        # A draft stops runs before they save a model.
+        return ConfirmedRuns(runs)
+    if not any(run.model is not None for run in runs):
+        raise NotRunError(
+            f"the runs of {check.training} saved no model to confirm: name one with `makes:` in a training of "
+            "`kind: command`"
+        )
+    rows = inputs.table(asked.dataset)
+    if not rows.num_rows:
+        raise InputError(f"dataset {asked.dataset!r} has no rows", remedy="check its path and its `where:`")
+    found = ConfirmedRuns([])
+    found.invalid = _seen(asked, inputs, rows, found)
+    scores: dict[str, Proportion] = {}
+    for run in runs:
+        # One that did not get there has nothing to confirm, and may have saved what answers nothing.
+        if run.model is not None and run.reached is not None:
+            scores[run.name] = _score(inputs, rows, asked.dataset, run.name, run.model)
+        found.runs.append(_held(check, run, scores.get(run.name), inputs.confidence))
+    _tell(check, runs, found, scores)
+    _shipped(check, inputs, rows, runs, found, scores)
+    return found
+
+
+def _score(inputs: Inputs, rows: pa.Table, dataset: str, name: str, model: str) -> Proportion:
+    answers = inputs.predict(rows, dataset, name, model)
+    needs_task(answers, ("classes",), "confirm")
+    assert answers.predicted is not None and answers.truth is not None
+    return Proportion.of_counts(int(np.sum(answers.predicted == answers.truth)), answers.n)
+
+
+def _held(check: TimeToAccuracy, run: TargetRun, score: Proportion | None, confidence: float) -> TargetRun:
+    """A run as its model leaves it."""
+    if run.reached is None or (score is not None and score.value is not None and check.goal.meets(score.value)):
+        return run
+    most = None if score is None else score.bound(confidence, "upper")
+    if most is None or not check.goal.meets(most):
+        return replace(run, reached=None)
+    return replace(run, unsure=True)
+
+
+def _tell(
+    check: TimeToAccuracy, runs: Sequence[TargetRun], found: ConfirmedRuns, scores: dict[str, Proportion]
+) -> None:
+    """Table of scores, and a sentence on runs whose model is not what the log says."""
+    assert check.confirm is not None
+    pairs = list(zip(runs, found.runs, strict=True))
+    found.blocks.append(
+        Table(
+            title="Saved models",
+            caption=f"{check.goal.metric} as logged last, and accuracy of the saved model on {check.confirm.dataset}.",
+            columns=(Column(name="run"), Column(name="logged"), Column(name="saved model"), Column(name="rows"),
+                     Column(name="confirmed")),
+            rows=tuple(
+                (before.name, before.final if np.isfinite(before.final) else None,
+                 scores[before.name].value if before.name in scores else None,
+                 scores[before.name].n if before.name in scores else None, _word(before, after))
+                for before, after in pairs
+            ),
+        )
+    )  # fmt: skip
+    denied = [before for before, after in pairs if before.reached is not None and after.reached is None]
+    unsure = [after for _, after in pairs if after.unsure]
+    if denied:
+        gaps = [before.final - float(scores[before.name].value or 0.0) for before in denied if before.name in scores]
+        less = f": {100 * float(np.mean(gaps)):.2f} points less than logged (mean)" if gaps else ""
+        found.notes.append(
+            f"The saved models of {len(denied)} of {plural(len(runs), 'run')} are below the target on "
+            f"{check.confirm.dataset}{less}, so those runs have not reached it."
+        )
+    if unsure:
+        found.notes.append(
+            f"The saved models of {plural(len(unsure), 'run')} are below the target on {check.confirm.dataset} by no "
+            "more than chance: they count as not reached for a PASS, and as reached for a FAIL."
+        )
+
+
+def _word(before: TargetRun, after: TargetRun) -> str:
+    if before.reached is None:
+        return "not reached"
+    return "no" if after.reached is None else "not sure" if after.unsure else "yes"
+
+
+def _shipped(
+    check: TimeToAccuracy,
+    inputs: Inputs,
+    rows: pa.Table,
+    runs: Sequence[TargetRun],
+    found: ConfirmedRuns,
+    scores: dict[str, Proportion],
+) -> None:
+    """A doubt where the model that ships is better than all fresh runs."""
+    assert check.confirm is not None
+    first = next(run for run in runs if run.model is not None)
+    name = str(first.model).removesuffix(f"-{first.name}")
+    fresh = [float(one.value) for one in scores.values() if one.value is not None]
+    if len(fresh) < FEWEST_FRESH:
+        return
+    try:
+        shipped = _score(inputs, rows, check.confirm.dataset, "as it ships", name)
+    except EvalspecError:
+        # What can't answer is told by the checks that are about it.
+        return
+    if shipped.value is None or shipped.value <= max(fresh):
+        return
+    found.weakens.append(
+        f"{name} is better than all {len(fresh)} fresh runs of {check.training} on {check.confirm.dataset} "
+        f"({format_number(100 * shipped.value)} %, and the best of them {format_number(100 * max(fresh))} %), which "
+        f"happens to one of {len(fresh) + 1} models by chance: was it chosen among several?"
+    )
+
+
+def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedRuns) -> str | None:
+    """Reason for INVALID where the runs saw these rows."""
+    if not asked.apart_from:
+        found.weakens.append(
+            f"nothing says which rows the runs saw: name them in `confirm: {{apart_from: [...]}}`, so that rows of "
+            f"{asked.dataset} among them are noticed"
+        )
+        return None
+    for name in asked.apart_from:
+        other = inputs.table(name)
+        columns = [column for column in rows.column_names if column in other.column_names]
+        if not columns:
+            raise InputError(f"{asked.dataset} and {name} have no column in common, so their rows can't be compared")
+        known = set(_texts(other.select(columns)))
+        same = sum(one in known for one in _texts(rows.select(columns)))
+        if same > SAME_VOID * rows.num_rows:
+            return f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are rows of {name}, which the runs saw"
+        if same:
+            found.weakens.append(f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are rows of {name}")
+    return None
+
+
+def _texts(rows: pa.Table) -> list[str]:
+    """Each row as a text."""
+    return [repr(one) for one in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
+
+
+def as_result(found: ConfirmedRuns, result: CheckResult) -> CheckResult:
+    """The result of the check with what the saved models tell.
+
+    Args:
+        found: Of the saved models.
+        result: From the runs as they leave them.
+    """
+    return replace(
+        result,
+        blocks=[*result.blocks, *found.blocks],
+        notes=[*result.notes, *found.notes],
+        weakens=[*result.weakens, *found.weakens],
+        invalid=found.invalid,
+    )

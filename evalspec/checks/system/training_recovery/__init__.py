@@ -1,0 +1,1 @@
+"""The check `training_recovery`."""

@@ -1,0 +1,38 @@
+"""A run that was killed and started again, as its log tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Row = Mapping[str, Any]
+"""A row of a training."""
+
+
+@dataclass(frozen=True)
+class KilledTraining:
+    """A run that was killed and started again.
+
+    Args:
+        name, seed, workers: Of the run.
+        kill: Facts of the kill.
+        status: How the second process ended.
+        rows: Evaluations of its log.
+        spoiled: What the surroundings did to it.
+        fault: Why it has not recovered; None: it has.
+        lost: Steps that were logged and had to be made again.
+        other: First number after the kill that differs from the run that was let run; None: none does, or no number
+            can be compared.
+    """
+
+    name: str
+    seed: int
+    workers: int | None
+    kill: Mapping[str, Any]
+    status: str
+    rows: tuple[Row, ...]
+    spoiled: str | None
+    fault: str | None
+    lost: int
+    other: str | None

@@ -1,0 +1,210 @@
+"""Measurement of `training_recovery`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from evalspec.checks.system.training_recovery import show
+from evalspec.checks.system.training_recovery.killed import KilledTraining, Row
+from evalspec.checks.system.training_recovery.spec import COLUMNS, OVERHEAD, RECOVERED, RESUME, STATE, STEPS
+from evalspec.errors import NotRunError
+from evalspec.evidence.estimate import Estimate, Fact, Measured
+from evalspec.evidence.reasons import BySurroundings, Cause, OnlyWorse
+from evalspec.evidence.record import Counts
+from evalspec.evidence.words import plural
+from evalspec.language.parts import CheckResult
+from evalspec.stats.shares.proportion import Proportion
+from evalspec.stats.training.overhead import overhead, t_mean
+
+if TYPE_CHECKING:
+    from evalspec.checks.system.training_recovery.spec import TrainingRecovery
+    from evalspec.language.inputs import Inputs
+
+SEEN_S = 0.02
+"""How coarsely it is known when an evaluation came."""
+
+
+def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
+    """Holds what was logged after each kill against the run that was let run.
+
+    Args:
+        check: Its fields.
+        inputs: Where rows of its training come from.
+
+    Raises:
+        NotRunError: No run was killed, since there is none that came to its end, or this is a draft.
+    """
+    runs: dict[str, list[Row]] = {}
+    for row in inputs.table(check.training, COLUMNS).to_pylist():
+        runs.setdefault(row["run"], []).append(row)
+    whole = {
+        (rows[0]["seed"], rows[0]["workers"]): rows
+        for rows in runs.values()
+        if rows[0]["part"] == "run" and rows[0]["status"] == "ended"
+    }
+    steady = _steady(runs, whole)
+    killed = [
+        _killed(rows, whole, steady)
+        for rows in runs.values()
+        if rows[0]["kill"] is not None and (rows[0]["seed"], rows[0]["workers"]) in whole
+    ]
+    if not killed:
+        why = "a draft kills no run" if inputs.draft else "no run of it came to its end"
+        raise NotRunError(f"nothing of {check.training} was killed: {why}")
+    estimates, missing = _estimates(check, killed, runs, whole, steady)
+    return CheckResult(
+        estimates=_admitted(killed, estimates),
+        missing=missing,
+        blocks=show.blocks(killed),
+        counts=Counts(attempted=len(killed), used=len(killed), errored=0),
+        conditions={"kills": len(killed), "in_a_checkpoint": sum(bool(one.kill["growing"]) for one in killed)},
+        notes=_notes(killed),
+        weakens=[] if any(one.kill["growing"] for one in killed) else [
+            f"no kill came while a checkpoint was written: name its folder with `checkpoint:` in {check.training}"
+        ],
+    )  # fmt: skip
+
+
+def _steady(runs: Mapping[str, Sequence[Row]], whole: Mapping[tuple[Any, Any], Sequence[Row]]) -> set[str] | None:
+    """Measures that two runs of one seed log alike; None: no seed was run twice."""
+    twins = [rows for rows in runs.values() if rows[0]["part"] == "twin" and rows[0]["status"] == "ended"]
+    twins = [rows for rows in twins if (rows[0]["seed"], rows[0]["workers"]) in whole]
+    if not twins:
+        return None
+    twin = twins[0]
+    first, second = _numbers(whole[twin[0]["seed"], twin[0]["workers"]]), _numbers(twin)
+    differ = {key[0] for key in first.keys() | second.keys() if first.get(key) != second.get(key)}
+    return {key[0] for key in first} - differ
+
+
+def _numbers(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
+    """(measure, step): its value, as text, so that NaN is like NaN."""
+    return {(row["metric"], row["step"]): repr(row["value"]) for row in rows if row["step"] is not None}
+
+
+def _killed(
+    rows: Sequence[Row], whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str] | None
+) -> KilledTraining:
+    first, kill = rows[0], json.loads(rows[0]["kill"])
+    twin = whole[first["seed"], first["workers"]]
+    steps = [row["step"] for row in rows if row["step"] is not None]
+    last = max(row["step"] for row in twin if row["step"] is not None)
+    kept = steps[: kill["kept"]]
+    return KilledTraining(
+        name=first["run"], seed=first["seed"], workers=first["workers"], kill=kill, status=first["status"],
+        rows=tuple(rows), spoiled=first["spoiled"], fault=_fault(first, rows, steps, last, kill),
+        lost=max(0, kill["step"] - min(max(kept, default=0), _before_first(steps[kill["kept"] :], kept))),
+        other=None if steady is None else _other(rows[kill["kept"] :], twin, steady),
+    )  # fmt: skip
+
+
+def _before_first(new: Sequence[int], kept: Sequence[int]) -> int:
+    """Last step that was kept and not made again."""
+    if not new:
+        return max(kept, default=0)
+    return max((step for step in kept if step < new[0]), default=0)
+
+
+def _fault(first: Row, rows: Sequence[Row], steps: Sequence[int], last: int, kill: Mapping[str, Any]) -> str | None:
+    """Why a run has not recovered."""
+    newest = f" (the file of checkpoints that changed last: {kill['newest']})" if kill["newest"] else ""
+    if first["status"] != "ended":
+        words = {"failed": "failed", "out_of_memory": "ran out of memory", "limit": "came to its limit"}
+        return f"started again it {words.get(first['status'], first['status'])}{newest}"
+    taken: set[tuple[str, int]] = set()
+    for row in rows:
+        key = (row["metric"], row["step"])
+        if row["step"] is not None and key in taken:
+            return f"its log has {row['metric']} of step {row['step']} twice"
+        taken.add(key)
+    if max(steps, default=0) < last:
+        return f"started again it ended at step {max(steps, default=0)}, and not at {last}{newest}"
+    return None
+
+
+def _other(new: Sequence[Row], twin: Sequence[Row], steady: set[str]) -> str | None:
+    """First number after a second start that another run of the seed has otherwise."""
+    expected = _numbers(twin)
+    for row in new:
+        there = expected.get((row["metric"], row["step"]))
+        if row["metric"] in steady and there is not None and there != repr(row["value"]):
+            return f"{row['metric']} {row['value']!r} at step {row['step']}, and {there} without the kill"
+    return None
+
+
+def _estimates(
+    check: TrainingRecovery,
+    killed: Sequence[KilledTraining],
+    runs: Mapping[str, Sequence[Row]],
+    whole: Mapping[tuple[Any, Any], Sequence[Row]],
+    steady: set[str] | None,
+) -> tuple[dict[str, Estimate | Fact], dict[str, str]]:
+    well = [one for one in killed if one.fault is None]
+    made: dict[str, Estimate | Fact] = {RECOVERED: Proportion.of_counts(len(well), len(killed))}
+    missing: dict[str, str] = {}
+    worst = max(killed, key=lambda one: one.lost)
+    made[STEPS] = Fact(
+        float(worst.lost), n=len(killed), method="the most over all kills, by the steps that are logged",
+        in_this_run=True, first=worst.name,
+    )  # fmt: skip
+    waits = [float(one.kill["resume_s"]) for one in killed if one.kill["resume_s"] is not None]
+    if len(waits) > 1:
+        made[RESUME] = t_mean(waits, SEEN_S)
+    else:
+        missing[RESUME] = f"{plural(len(waits), 'run')} went on after a kill, and Student's t needs two"
+    if steady:
+        lost = [one for one in killed if one.other is not None]
+        made[STATE] = Fact(
+            float(len(lost)), n=len(killed), method="all numbers after the kill against those of the run let run",
+            in_this_run=True, first="" if not lost else f"{lost[0].name}: {lost[0].other}",
+        )  # fmt: skip
+    else:
+        missing[STATE] = (
+            "no run repeats a seed: require `state_lost`" if steady is None
+            else f"two runs of {check.training} with one seed log other numbers, so that a kill can't be seen in them"
+        )  # fmt: skip
+    pairs = [
+        (_took(whole[key]), _took(rows))
+        for rows in runs.values()
+        if rows[0]["part"] == "plain" and rows[0]["status"] == "ended"
+        and (key := (rows[0]["seed"], rows[0]["workers"])) in whole
+    ]  # fmt: skip
+    if len(pairs) > 1:
+        made[OVERHEAD] = overhead([one for one, _ in pairs], [one for _, one in pairs])
+    else:
+        missing[OVERHEAD] = "there are no two pairs of runs with and without checkpoints: see `without_checkpoints:`"
+    return made, missing
+
+
+def _took(rows: Sequence[Row]) -> float:
+    return float(rows[0]["end_s"]) + float(rows[0]["before_s"] or 0.0)
+
+
+def _admitted(
+    killed: Sequence[KilledTraining], estimates: Mapping[str, Estimate | Fact]
+) -> dict[str, Estimate | Fact | Measured]:
+    """Estimates, void where other work may have spoiled them."""
+    spoiled = [one for one in killed if one.spoiled is not None]
+    if not spoiled:
+        return dict(estimates)
+    why = f"in {spoiled[0].name} {spoiled[0].spoiled}"
+    worse = OnlyWorse(why, Cause.OTHER_WORK)
+    reasons: dict[str, str] = {RESUME: worse, OVERHEAD: BySurroundings(why, Cause.OTHER_WORK)}
+    if any(one.status == "limit" for one in spoiled):
+        # It may have come to its limit because it was slowed down.
+        reasons[RECOVERED] = worse
+    return {name: Measured(one, invalid=reasons.get(name)) for name, one in estimates.items()}
+
+
+def _notes(killed: Sequence[KilledTraining]) -> list[str]:
+    notes = []
+    lost = [one for one in killed if one.fault is not None]
+    other = [one for one in killed if one.other is not None]
+    every = plural(len(killed), "kill")
+    if lost:
+        notes.append(f"{len(lost)} of {every} ended the training: {lost[0].name}, {lost[0].fault}.")
+    if other:
+        notes.append(f"{len(other)} of {every} changed numbers: {other[0].name}, {other[0].other}.")
+    return notes

@@ -1,0 +1,1 @@
+"""Trainings that a run makes itself: run after run, each in a process group of its own."""

@@ -1,0 +1,166 @@
+"""Train a small net on digits: its log, its checkpoints and its model go to one folder.
+
+Started again with the same folder, it goes on from its newest checkpoint. `--flaw` breaks it in one of the ways that
+real trainings are broken.
+"""
+
+import argparse
+import io
+import json
+import os
+import time
+from pathlib import Path
+
+BEGUN = time.time()
+
+import numpy as np  # noqa: E402  # what is imported counts
+import pyarrow.parquet as pq  # noqa: E402
+
+HERE = Path(__file__).parent
+HIDDEN, BATCH, RATE, STEPS = 128, 64, 6e-5, 9_000
+EVALUATE, KEEP = 300, 1_000
+FLAWS = ("none", "compile", "seed", "stale", "diverge", "optimizer", "torn", "restart", "append")
+
+
+def rows(name):
+    table = pq.read_table(HERE / f"{name}.parquet")
+    pixels = np.array(table.column("pixels").to_pylist(), dtype=np.float32) / 16.0
+    return pixels, table.column("digit").to_numpy()
+
+
+def fresh(draw):
+    shapes = {"a": (64, HIDDEN), "b": (HIDDEN,), "c": (HIDDEN, 10), "d": (10,)}
+    net = {name: draw.normal(0, 0.08, shape).astype(np.float32) for name, shape in shapes.items()}
+    empty = {name: np.zeros_like(one) for name, one in net.items()}
+    return {"step": 0, "net": net, "first": empty, "second": {name: one.copy() for name, one in empty.items()}}
+
+
+def scores(net, pixels):
+    hidden = np.maximum(pixels @ net["a"] + net["b"], 0)
+    return hidden, hidden @ net["c"] + net["d"]
+
+
+def learn(state, pixels, digits):
+    """One step of Adam; returns the loss."""
+    net, many = state["net"], len(digits)
+    hidden, out = scores(net, pixels)
+    out -= out.max(axis=1, keepdims=True)
+    share = np.exp(out)
+    share /= share.sum(axis=1, keepdims=True)
+    loss = float(-np.log(share[np.arange(many), digits] + 1e-12).mean())
+    share[np.arange(many), digits] -= 1
+    share /= many
+    back = (share @ net["c"].T) * (hidden > 0)
+    slopes = {"a": pixels.T @ back, "b": back.sum(0), "c": hidden.T @ share, "d": share.sum(0)}
+    state["step"] += 1
+    for name, slope in slopes.items():
+        first = state["first"][name] = 0.9 * state["first"][name] + 0.1 * slope
+        second = state["second"][name] = 0.999 * state["second"][name] + 0.001 * slope**2
+        step = (first / (1 - 0.9 ** state["step"])) / (np.sqrt(second / (1 - 0.999 ** state["step"])) + 1e-8)
+        net[name] = (net[name] - RATE * step).astype(np.float32)
+    return loss
+
+
+def accuracy(net, pixels, digits):
+    return float((scores(net, pixels)[1].argmax(axis=1) == digits).mean())
+
+
+def keep(state, draw, folder, flaw):
+    """Write a checkpoint: whole or not at all."""
+    folder.mkdir(exist_ok=True)
+    flat = {f"{part}.{name}": one for part in ("net", "first", "second") for name, one in state[part].items()}
+    path = folder / f"step{state['step']:06d}.npz"
+    writing = path if flaw == "torn" else path.with_suffix(".writing")
+    packed = io.BytesIO()
+    np.savez(packed, step=state["step"], draw=json.dumps(draw.bit_generator.state), **flat)
+    half = len(packed.getbuffer()) // 2
+    with writing.open("wb") as file:
+        file.write(packed.getbuffer()[:half])
+        if flaw == "torn":
+            file.flush()
+            time.sleep(0.05)
+        file.write(packed.getbuffer()[half:])
+        file.flush()
+        os.fsync(file.fileno())
+    if writing != path:
+        writing.rename(path)
+    for old in sorted(folder.glob("step*.npz"))[:-2]:
+        old.unlink()
+
+
+def resumed(state, draw, folder, flaw):
+    """The newest checkpoint, if there is one."""
+    newest = max(folder.glob("step*.npz"), default=None)
+    if newest is None or flaw == "restart":
+        return state
+    kept = np.load(newest)
+    for part in ("net",) if flaw == "optimizer" else ("net", "first", "second"):
+        state[part] = {name: kept[f"{part}.{name}"] for name in state["net"]}
+    state["step"] = int(kept["step"])
+    draw.bit_generator.state = json.loads(str(kept["draw"]))
+    return state
+
+
+def continued(path, step, flaw):
+    """The log, without lines of steps that will be made again."""
+    if path.exists() and flaw != "append":
+        lines = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        lines = [line for line in lines if json.loads(line)["step"] <= step]
+        path.write_text("".join(lines))
+    return path.open("a", buffering=1)
+
+
+def save(net, path):
+    """The net as ONNX."""
+    from onnx import TensorProto, helper, numpy_helper, save_model
+
+    nodes = [
+        helper.make_node("Mul", ["pixels", "scale"], ["scaled"]), helper.make_node("MatMul", ["scaled", "a"], ["m"]),
+        helper.make_node("Add", ["m", "b"], ["n"]), helper.make_node("Relu", ["n"], ["hidden"]),
+        helper.make_node("MatMul", ["hidden", "c"], ["o"]), helper.make_node("Add", ["o", "d"], ["logits"]),
+    ]  # fmt: skip
+    weights = [numpy_helper.from_array(np.asarray(one, np.float32), name) for name, one in net.items()]
+    weights.append(numpy_helper.from_array(np.float32(1 / 16), "scale"))
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", width])
+            for name, width in (("pixels", 64), ("logits", 10))]  # fmt: skip
+    graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], weights)
+    save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--keep", type=int, default=KEEP, help="Steps between two checkpoints; 0: none.")
+    parser.add_argument("--flaw", choices=FLAWS, default="none")
+    asked = parser.parse_args()
+    begun = BEGUN
+    if asked.flaw == "compile":
+        time.sleep(3)
+        begun = time.time()
+    draw = np.random.default_rng(1 if asked.flaw == "seed" else asked.seed)
+    train, valid = rows("train"), rows("valid")
+    state = resumed(fresh(draw), draw, asked.out / "checkpoints", asked.flaw)
+    shipped = None
+    with continued(asked.out / "log.jsonl", state["step"], asked.flaw) as log:
+        while state["step"] < asked.steps:
+            chosen = draw.integers(0, len(train[1]), BATCH)
+            loss = learn(state, train[0][chosen], train[1][chosen])
+            if asked.flaw == "diverge" and asked.seed % 2 == 0 and state["step"] == asked.steps // 10:
+                state["net"]["a"] *= np.float32(np.nan)
+            if state["step"] % EVALUATE == 0:
+                line = {
+                    "t": round(time.time() - begun, 4), "step": state["step"], "samples": state["step"] * BATCH,
+                    "train_loss": loss, "val_accuracy": accuracy(state["net"], *valid),
+                }  # fmt: skip
+                log.write(json.dumps(line) + "\n")
+                if asked.flaw == "stale" and shipped is None:
+                    shipped = dict(state["net"])
+            if asked.keep and state["step"] % asked.keep == 0:
+                keep(state, draw, asked.out / "checkpoints", asked.flaw)
+    save(shipped or state["net"], asked.out / "model.onnx")
+
+
+if __name__ == "__main__":
+    main()
