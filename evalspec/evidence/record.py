@@ -148,7 +148,7 @@ class TrainedRun(Frozen):
     peak_mib: float = Field(description="Largest resident size of the process and all that it started.")
     others_share: float | None = Field(None, description="Share of all processors that other work used meanwhile.")
     spoiled: str | None = Field(None, description="What the surroundings did to it, too much to be counted.")
-    replaced: bool = Field(False, description="It was spoiled, and another one was made in its place.")
+    replaced: bool = Field(False, description="It was spoiled, and a new run replaced it.")
     said: str = Field("", description="Last line that it printed, where it did not end well.")
     part: RunPart = Field("run", description="`run`: it counts; others are made to try the recipe.")
     kill: Kill | None = Field(None, description="Kill in the middle of it; None: it was let run.")

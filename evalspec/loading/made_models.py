@@ -31,7 +31,7 @@ def check_made(problems: Problems, models: Mapping[str, Model], datasets: Mappin
             message = f"a training can't make {one.makes}: kind {models[one.makes].kind!r} has no path"
             problems.add(place, Problem(message, remedy="have it save a model in a file of its own kind"))
         elif one.saves is None and not awaited(models[one.makes]):
-            message = f"nothing says where a run saves the model that {name} makes"
+            message = f"it is not known where a run saves the model that {name} makes"
             remedy = f"write `path: '{OUT}/...'` in models.{one.makes}, or `saves: '{OUT}/...'` here"
             problems.add(place, Problem(message, remedy=remedy))
     for name, model in models.items():

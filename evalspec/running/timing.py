@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
@@ -40,9 +40,12 @@ LEAD_S = 3.0
 ARRAYS = ("arrivals_ns", "items", "sizes")
 
 
+Made = TypeVar("Made")
+
+
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Stage of a measurement that goes on in several.
+class AtLook:
+    """AtLook of a measurement that goes on in several.
 
     Args:
         first: Processes that were measured before, of those that the schedule has.
@@ -58,7 +61,7 @@ class Stage:
         return {} if self.look is None else {LOOK: self.look}
 
 
-WHOLE = Stage()
+WHOLE = AtLook()
 """All of a measurement at once."""
 LOOK = "look"
 """Fact of a process: the number of the look that it was measured for."""
@@ -83,20 +86,26 @@ class Timing(Protocol):
         ...
 
     def measure(
-        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: Stage = WHOLE
+        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: AtLook = WHOLE
     ) -> list[Samples]:
         """Samples of fresh processes."""
         ...
 
     def measure_paired(
-        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress, stage: Stage = WHOLE
+        self,
+        schedule: Schedule,
+        dataset: str,
+        model: str,
+        baseline: str,
+        progress: Progress,
+        stage: AtLook = WHOLE,
     ) -> tuple[list[Samples], list[Samples]]:
         """Samples of pairs of fresh processes."""
         ...
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
-        progress: Progress, stage: Stage = WHOLE,
+        progress: Progress, stage: AtLook = WHOLE,
     ) -> list[Probe]:  # fmt: skip
         """Findings of fresh processes."""
         ...
@@ -115,7 +124,7 @@ class Timing(Protocol):
 
 
 class _Timed:
-    """One worker while it is timed."""
+    """Made worker while it is timed."""
 
     def __init__(self, worker: Child, schedule: Schedule, out: Path, origin_ns: int, gpu: int | None) -> None:
         self.worker = worker
@@ -203,7 +212,7 @@ class Workers:
         return tuple(self._found)
 
     def measure(
-        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: Stage = WHOLE
+        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: AtLook = WHOLE
     ) -> list[Samples]:
         """Samples of one fresh process after the other; nothing else of ours runs meanwhile."""
         made: list[Samples] = []
@@ -222,7 +231,13 @@ class Workers:
         return made
 
     def measure_paired(
-        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress, stage: Stage = WHOLE
+        self,
+        schedule: Schedule,
+        dataset: str,
+        model: str,
+        baseline: str,
+        progress: Progress,
+        stage: AtLook = WHOLE,
     ) -> tuple[list[Samples], list[Samples]]:
         """Both models up, blocks A B B A; the idle side waits on its socket, which costs nothing.
 
@@ -268,7 +283,7 @@ class Workers:
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
-        progress: Progress, stage: Stage = WHOLE,
+        progress: Progress, stage: AtLook = WHOLE,
     ) -> list[Probe]:  # fmt: skip
         """Findings of fresh processes, one after the other."""
         from evalspec.running.as_json import found_from_json
@@ -410,7 +425,7 @@ class Workers:
         return replace(samples, telemetry=timed.telemetry)
 
 
-def _at(stage: Stage, samples: Samples) -> Samples:
+def _at(stage: AtLook, samples: Samples) -> Samples:
     """Samples with the look that they were measured for."""
     return replace(samples, details={**samples.details, **stage.facts}) if stage.facts else samples
 
@@ -459,3 +474,99 @@ def _background(schedule: Schedule | None, timed: _Timed) -> Iterator[None]:
         yield
         done, before = load.stop()["rounds_per_s"], timed.background_rounds_per_s
         timed.background_rounds_per_s = done if before is None else min(done, before)
+
+
+class StagedTiming:
+    """Timings in which each look measures only what those before it have not.
+
+    The same request may come several times in a form (a pair of processes by turns); the second of one form goes with
+    the second of the forms before.
+    """
+
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
+        self._known: dict[Hashable, Sequence[object]] = {}
+        self._asked: dict[Hashable, int] = {}
+        self._look = 1
+
+    def begin(self, look: int) -> None:
+        """Begin with a look."""
+        self._look, self._asked = look, {}
+
+    @property
+    def last_look(self) -> int | None:
+        """As of what measures."""
+        return self._timing.last_look
+
+    @property
+    def samples(self) -> tuple[Samples, ...]:
+        """All samples so far."""
+        return self._timing.samples
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """All findings so far."""
+        return self._timing.probes
+
+    def measure(
+        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: AtLook = WHOLE
+    ) -> list[Samples]:
+        """Samples of the processes of all looks up to now."""
+        return self._added(
+            ("measure", _key(schedule), dataset, model),
+            schedule.processes,
+            lambda stage: self._timing.measure(schedule, dataset, model, progress, stage),
+        )
+
+    def measure_paired(
+        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress,
+        stage: AtLook = WHOLE,
+    ) -> tuple[list[Samples], list[Samples]]:  # fmt: skip
+        """Samples of the pairs of all looks up to now."""
+
+        def pairs(stage: AtLook) -> list[tuple[Samples, Samples]]:
+            sides = self._timing.measure_paired(schedule, dataset, model, baseline, progress, stage)
+            return list(zip(*sides, strict=True))
+
+        made = self._added(("paired", _key(schedule), dataset, model, baseline), schedule.processes, pairs)
+        return [one for one, _ in made], [other for _, other in made]
+
+    def probe(
+        self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
+        progress: Progress, stage: AtLook = WHOLE,
+    ) -> list[Probe]:  # fmt: skip
+        """Findings of the processes of all looks up to now."""
+        return self._added(
+            ("probe", probe, dataset, model, repr(sorted(options.items())), telemetry_s),
+            processes,
+            lambda stage: self._timing.probe(probe, dataset, model, processes, options, telemetry_s, progress, stage),
+        )
+
+    def predict(
+        self, rows: pa.Table, dataset: str, name: str, model: str, variant: Variant, progress: Progress
+    ) -> Path:
+        """As of what measures."""
+        return self._timing.predict(rows, dataset, name, model, variant, progress)
+
+    def likelihoods(
+        self, texts: Sequence[str], name: str, windows: Windows, model: str, beside: str | None, progress: Progress
+    ) -> Path:
+        """As of what measures."""
+        return self._timing.likelihoods(texts, name, windows, model, beside, progress)
+
+    def _added(self, request: Hashable, count: int, measure: Callable[[AtLook], list[Made]]) -> list[Made]:
+        """So many of what a request brings: those that are known, and the rest measured now."""
+        turn = self._asked.get(request, 0)
+        self._asked[request] = turn + 1
+        known: list[Made] = list(self._known.get((request, turn), ()))  # type: ignore[arg-type]
+        if len(known) < count:
+            known += measure(AtLook(len(known), self._look))
+            self._known[request, turn] = known
+        return known[:count]
+
+
+def _key(schedule: Schedule) -> Hashable:
+    """All that a schedule says, but for how many processes there are."""
+    alike = replace(schedule, processes=0)
+    said = ((one.name, getattr(alike, one.name)) for one in fields(alike))
+    return tuple((name, value.tobytes() if hasattr(value, "tobytes") else value) for name, value in said)

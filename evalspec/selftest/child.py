@@ -21,10 +21,10 @@ from evalspec.running.children.checking import check_on, check_record
 from evalspec.running.children.child import Handler
 from evalspec.running.children.inputs import RunInputs
 from evalspec.running.children.jobs import CheckJob, SpecParts, predictions_key
+from evalspec.running.children.looks import in_looks
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.tables import Tables
 from evalspec.running.journal.replay import Replay
-from evalspec.running.looks import in_looks
 from evalspec.running.timing import Timing
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def points_at(groups: Sequence[PointGroup], batch: int, reference: str) -> Point
     found = group_at(groups, batch)
     if found is None:
         ends = f"{min(one.batch for one in groups)} to {max(one.batch for one in groups)}"
-        raise NotRunError(f"{reference} has points for batch sizes of {ends}, and none can be told for {batch}")
+        raise NotRunError(f"{reference} has points for batch sizes of {ends}, and {batch} lies outside of them")
     return found
 
 
@@ -86,7 +86,7 @@ def doubts_of(group: PointGroup, reference: str, target: str) -> list[str]:
         reference: Name of their training.
         target: Of the runs that are held against them.
     """
-    lines = [f"points of {reference} are for the target of their benchmark: nothing shows that it is {target}"]
+    lines = [f"points of {reference} are for the target of their benchmark: whether that is {target} is not known"]
     if group.between is not None:
         low, high = group.between
         lines.append(

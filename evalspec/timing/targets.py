@@ -115,7 +115,7 @@ def check_training(target: Target, training: str, table: pa.Table) -> None:
     names = sorted(set(measures) - {None})
     if names == [NO_MEASURE]:
         message = f"{training} holds reference points, which know no measure"
-        raise InputError(message, remedy=f"name a training with logs, and hold it against {training}")
+        raise InputError(message, remedy=f"name a training with logs, and compare it with {training}")
     if _TRAINED.search(target.metric):
         message = f"{target.metric} is measured on the rows that are trained on, so that reaching it shows nothing"
         held_out = [name for name in names if not _TRAINED.search(name)]

@@ -19,10 +19,10 @@ from evalspec.language.inputs import Probe, Samples, Schedule
 from evalspec.language.parts import Access, Check, CheckResult, Known
 from evalspec.language.requirement import Requirement
 from evalspec.running.children.jobs import CheckJob, SpecParts
+from evalspec.running.children.looks import farther, in_looks, is_far
 from evalspec.running.children.process import Limits
-from evalspec.running.looks import farther, in_looks, is_far
 from evalspec.running.requirements import SignificanceLevels
-from evalspec.running.timing import LOOK, WHOLE, Stage
+from evalspec.running.timing import LOOK, WHOLE, AtLook
 
 LEVELS = SignificanceLevels(0.95, 0.002)
 SCHEDULE = Schedule(kind="single_stream", queries=10)
@@ -61,7 +61,7 @@ class Counting:
     told: list[tuple[str, int, int, int | None]] = field(default_factory=list)
 
     def measure(
-        self, schedule: Schedule, dataset: str, model: str, progress: object, stage: Stage = WHOLE
+        self, schedule: Schedule, dataset: str, model: str, progress: object, stage: AtLook = WHOLE
     ) -> list[Samples]:
         self.told.append((model, stage.first, schedule.processes, stage.look))
         made = [one(process, **stage.facts) for process in range(stage.first, schedule.processes)]
@@ -69,14 +69,20 @@ class Counting:
         return made
 
     def measure_paired(
-        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: object, stage: Stage = WHOLE
+        self,
+        schedule: Schedule,
+        dataset: str,
+        model: str,
+        baseline: str,
+        progress: object,
+        stage: AtLook = WHOLE,
     ) -> tuple[list[Samples], list[Samples]]:
         ours = self.measure(schedule, dataset, model, progress, stage)
         return ours, [replace(sample, model=baseline) for sample in ours]
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: object, telemetry_s: object,
-        progress: object, stage: Stage = WHOLE,
+        progress: object, stage: AtLook = WHOLE,
     ) -> list[Probe]:  # fmt: skip
         self.told.append((probe, stage.first, processes, stage.look))
         return [Probe(probe, model, process, dict(stage.facts)) for process in range(stage.first, processes)]

@@ -94,7 +94,7 @@ system:
     [
         ({"makes": ""}, "the path of candidate lies in {out}, and no training makes candidate"),
         ({"makes": "makes: other,"}, "unknown model 'other'"),
-        ({"path": "m.onnx"}, "nothing says where a run saves the model that recipe makes"),
+        ({"path": "m.onnx"}, "it is not known where a run saves the model that recipe makes"),
         ({"q": "80"}, "5 runs of recipe can't show 'time_to_accuracy_p80 <= 5 s'"),
         ({"limit": "20 s"}, "asks for more than the limit of recipe"),
     ],

@@ -18,6 +18,7 @@ from evalspec.language.undemanding import measured_undemanding
 from evalspec.running.children.child import Handler
 from evalspec.running.children.inputs import RunInputs
 from evalspec.running.children.jobs import CheckJob, probes_file, rows_file, samples_file
+from evalspec.running.children.looks import in_looks
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.scans import Scans
 from evalspec.running.children.tables import Tables
@@ -27,7 +28,6 @@ from evalspec.running.files import sha256_of
 from evalspec.running.graded_answers import GradedAnswers, graded
 from evalspec.running.guardrail import guarded, unjudged
 from evalspec.running.journal.replay import Replay
-from evalspec.running.looks import in_looks
 from evalspec.running.probes import write_probes
 from evalspec.running.requirements import SignificanceLevels, measured_values, write_tests
 from evalspec.running.samples import write_samples

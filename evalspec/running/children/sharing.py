@@ -42,7 +42,7 @@ class SharedChild:
         """Start the child, which imports what these checks need while something else goes on."""
         modules = tuple(dict.fromkeys(f"{type(one).__module__.rpartition('.')[0]}.measure" for one in checks))
         if modules:
-            self._ready().tell({"do": "begin", "modules": modules})
+            self._ready().tell({"do": "begin", "imports": modules})
             self._begins = True
 
     def ask(self, job: CheckJob, *, progress: Progress, time_s: float, ahead: Ahead = ()) -> Message:
@@ -135,7 +135,7 @@ def start(job: None) -> Handler:
 
     def handle(question: Message, progress: Progress) -> Message:
         if question["do"] == "begin":
-            for module in question["modules"]:
+            for module in question["imports"]:
                 with contextlib.suppress(ImportError):
                     import_module(module)
             return {}

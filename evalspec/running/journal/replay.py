@@ -17,7 +17,7 @@ from evalspec.running.folders import read_record
 from evalspec.running.options import Options
 from evalspec.running.probes import read_probes
 from evalspec.running.samples import read_samples
-from evalspec.running.timing import LOOK, WHOLE, Stage
+from evalspec.running.timing import LOOK, WHOLE, AtLook
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Replay:
         return max((look for look in told if isinstance(look, int)), default=None)
 
     def measure(
-        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: Stage = WHOLE
+        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: AtLook = WHOLE
     ) -> list[Samples]:
         """Samples of the next processes.
 
@@ -67,7 +67,13 @@ class Replay:
         return taken
 
     def measure_paired(
-        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress, stage: Stage = WHOLE
+        self,
+        schedule: Schedule,
+        dataset: str,
+        model: str,
+        baseline: str,
+        progress: Progress,
+        stage: AtLook = WHOLE,
     ) -> tuple[list[Samples], list[Samples]]:
         """Samples of the next pairs, as in `measure`."""
         pairs = schedule.processes - stage.first
@@ -75,7 +81,7 @@ class Replay:
 
     def probe(
         self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
-        progress: Progress, stage: Stage = WHOLE,
+        progress: Progress, stage: AtLook = WHOLE,
     ) -> list[Probe]:  # fmt: skip
         """Findings of the next processes; refused where others follow: a model that told nothing has none here."""
         processes -= stage.first

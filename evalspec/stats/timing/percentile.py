@@ -348,7 +348,7 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
     missed in at least 13 % of runs.
 
     Of a threshold that is at least twice the slowest answer, none over it is counted with the design effect of queries
-    that are slow beside those around them, and held against the levels of the processes: spells in which all is a
+    that are slow beside those around them, and compared with the levels of the processes: spells in which all is a
     little slower would else leave no bound at all. Where the percentile is at the threshold this passes only if no
     query came near it, which is as rare as to miss all stalls.
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Estimate, Side
-from evalspec.running.looks import FARTHER, FARTHER_BESIDE, STRICTER
+from evalspec.running.children.looks import FARTHER, FARTHER_BESIDE, STRICTER
 from evalspec.stats.timing.percentile import percentile
 from evalspec.stats.timing.processes import over_processes, paired_log_ratio
 from evalspec.timing.looks import looks_at

@@ -179,7 +179,7 @@ def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedR
     """Reason for INVALID where the runs saw these rows."""
     if not asked.apart_from:
         found.weakens.append(
-            f"nothing says which rows the runs saw: name them in `confirm: {{apart_from: [...]}}`, so that rows of "
+            f"the rows that the runs saw are not known: name them in `confirm: {{apart_from: [...]}}`, so that rows of "
             f"{asked.dataset} among them are noticed"
         )
         return None

@@ -32,23 +32,23 @@ class TrainingRecovery(Check):
     ## What it measures
     Of a training that the gate runs (`kind: command`): `recovered` [%], the share of kills after which the same command
     comes to the same end; `steps_lost` [steps], the most that were logged and had to be made again; `time_to_resume`
-    [s], from the second start to the first evaluation beyond the kill; `state_lost`, kills after which the run goes on
-    with other numbers than without the kill; `checkpoint_overhead` [%], how much longer a run takes with checkpoints.
+    [s], from the second start to the first evaluation beyond the kill; `state_lost`, kills after which the numbers of
+    the run differ from those without the kill; `checkpoint_overhead` [%], how much longer a run takes with checkpoints.
 
     ## Why it matters
     A long training is killed: by a node, by a queue, by preemption. A checkpoint that a kill has torn, and that
     *latest* points to, ends the training. One without the state of the optimizer, of the schedule or of the order of
-    the data goes on and reaches the same accuracy within its noise, so that no accuracy gate sees it.
+    the data continues and reaches the same accuracy within its noise, so that no accuracy gate sees it.
 
     ## Method
-    Each kill has a run of its own, with the seed of a run that was let run, in a fresh folder. The whole process group
+    Each kill has a run of its own, with the seed of a run that was not killed, in a fresh folder. The process group
     gets SIGKILL at a random step, in every other one while a file in the folder of checkpoints (`checkpoint:`) changes.
     Then the same command is started once more. It has recovered if it ends with code 0 within the training's limit, its
-    log has the last step of the run that was let run, and no step stands in it twice. `recovered` has Clopper-Pearson's
+    log has the last step of the run without a kill, and has no step twice. `recovered` has Clopper-Pearson's
     bounds: 14 of 14 show 80.7 %, 29 of 29 show 90.2 %. `steps_lost` is counted by the evaluations that the log keeps:
     it is as fine as they are. `time_to_resume` is held by Student's t over the kills.
-    `state_lost`: all numbers that were logged after the second start are held against those of the run with this seed
-    that was let run, and must be equal. One further run without a kill shows first which numbers a seed repeats at
+    `state_lost`: all numbers that were logged after the second start must be equal to those of the run with this seed
+    that was not killed. One further run without a kill shows first which numbers a seed repeats at
     all; only these count, and a training that repeats none gives no `state_lost`.
     `checkpoint_overhead` needs `without_checkpoints:`, and is held by Student's t on the log ratios of pairs of runs
     with and without checkpoints, of one seed each.
@@ -79,7 +79,7 @@ class TrainingRecovery(Check):
         Metric(STEPS, "steps", "lower", "The most steps that were logged and had to be made again.", exact=True),
         Metric(RESUME, "s", "lower", "From the second start to the first evaluation beyond the kill.",
                interval="t over kills", least=0.0),
-        Metric(STATE, "count", "lower", "Kills after which the run goes on with other numbers.", exact=True),
+        Metric(STATE, "count", "lower", "Kills after which the numbers of the run are different.", exact=True),
         Metric(OVERHEAD, "%", "lower", "How much longer a run takes with checkpoints than without.",
                interval="t on log ratios of pairs", neutral=1.0, least=-1.0),
     )  # fmt: skip

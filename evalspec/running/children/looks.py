@@ -11,33 +11,26 @@ Turnbull (2000), Group Sequential Methods, 2.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import fields, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from evalspec.evidence.frozen import Cells
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.test import Test, holds
-from evalspec.language.inputs import Probe, Samples, Schedule, Variant
+from evalspec.evidence.words import in_percent
 from evalspec.language.parts import Check, CheckResult, Known
 from evalspec.language.requirement import Requirement
 from evalspec.running.children.jobs import CheckJob
-from evalspec.running.children.messages import Progress
 from evalspec.running.requirements import SignificanceLevels, write_tests
-from evalspec.running.timing import WHOLE, Stage, Timing
+from evalspec.running.timing import StagedTiming, Timing
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from evalspec.language.likelihoods import Windows
+    pass
 
 STRICTER = 5.0
 """The level at a look is this part of the level at the end."""
 FARTHER, FARTHER_BESIDE = 3.0, 1.5
 """Factors by which a threshold, and one against another model in the same pairs, is moved for a look."""
-
-One = TypeVar("One")
 
 
 def in_looks(
@@ -56,7 +49,7 @@ def in_looks(
     forms = job.check.looks(Known(served)) if job.stop_early or last is not None else ()
     if not forms:
         return measured(job, timing)
-    staged, levels = _Staged(timing), SignificanceLevels(job.confidence, job.alpha_fail)
+    staged, levels = StagedTiming(timing), SignificanceLevels(job.confidence, job.alpha_fail)
     for look, check in enumerate(forms, 1):
         staged.begin(look)
         result = measured(replace(job, check=check), staged)
@@ -147,7 +140,7 @@ def _ended(result: CheckResult, look: int, looks: int, *, invalid: bool) -> Chec
     text = (
         f"Ended at look {look} of {looks}: every requirement is met, or violated, by a factor of {FARTHER:g} "
         f"({FARTHER_BESIDE:g} beside another model), at "
-        f"{1.0 / STRICTER:.0%} of the usual level. `policy: {{stop: full}}` measures all that is planned."
+        f"{in_percent(1.0 / STRICTER)} of the usual level. `policy: {{stop: full}}` measures all that is planned."
     )
     if not invalid:
         return replace(_with_look(result, look, looks), notes=(*result.notes, text))
@@ -157,102 +150,3 @@ def _ended(result: CheckResult, look: int, looks: int, *, invalid: bool) -> Chec
 
 def _with_look(result: CheckResult, look: int, looks: int) -> CheckResult:
     return replace(result, conditions={**result.conditions, "look": look, "looks": looks})
-
-
-class _Staged:
-    """Timings in which each look measures only what those before it have not.
-
-    The same request may come several times in a form (a pair of processes by turns); the second of one form goes with
-    the second of the forms before.
-    """
-
-    def __init__(self, timing: Timing) -> None:
-        self._timing = timing
-        self._known: dict[Hashable, Sequence[object]] = {}
-        self._asked: dict[Hashable, int] = {}
-        self._look = 1
-
-    def begin(self, look: int) -> None:
-        """Begin with a look."""
-        self._look, self._asked = look, {}
-
-    @property
-    def last_look(self) -> int | None:
-        """As of what measures."""
-        return self._timing.last_look
-
-    @property
-    def samples(self) -> tuple[Samples, ...]:
-        """All samples so far."""
-        return self._timing.samples
-
-    @property
-    def probes(self) -> tuple[Probe, ...]:
-        """All findings so far."""
-        return self._timing.probes
-
-    def measure(
-        self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: Stage = WHOLE
-    ) -> list[Samples]:
-        """Samples of the processes of all looks up to now."""
-        return self._added(
-            ("measure", _key(schedule), dataset, model),
-            schedule.processes,
-            lambda stage: self._timing.measure(schedule, dataset, model, progress, stage),
-        )
-
-    def measure_paired(
-        self, schedule: Schedule, dataset: str, model: str, baseline: str, progress: Progress,
-        stage: Stage = WHOLE,
-    ) -> tuple[list[Samples], list[Samples]]:  # fmt: skip
-        """Samples of the pairs of all looks up to now."""
-
-        def pairs(stage: Stage) -> list[tuple[Samples, Samples]]:
-            sides = self._timing.measure_paired(schedule, dataset, model, baseline, progress, stage)
-            return list(zip(*sides, strict=True))
-
-        made = self._added(("paired", _key(schedule), dataset, model, baseline), schedule.processes, pairs)
-        return [one for one, _ in made], [other for _, other in made]
-
-    def probe(
-        self, probe: str, dataset: str, model: str, processes: int, options: Cells, telemetry_s: float | None,
-        progress: Progress, stage: Stage = WHOLE,
-    ) -> list[Probe]:  # fmt: skip
-        """Findings of the processes of all looks up to now."""
-        return self._added(
-            ("probe", probe, dataset, model, repr(sorted(options.items())), telemetry_s),
-            processes,
-            lambda stage: self._timing.probe(probe, dataset, model, processes, options, telemetry_s, progress, stage),
-        )
-
-    def predict(
-        self, rows: pa.Table, dataset: str, name: str, model: str, variant: Variant, progress: Progress
-    ) -> Path:
-        """As of what measures."""
-        return self._timing.predict(rows, dataset, name, model, variant, progress)
-
-    def likelihoods(
-        self, texts: Sequence[str], name: str, windows: Windows, model: str, beside: str | None, progress: Progress
-    ) -> Path:
-        """As of what measures."""
-        return self._timing.likelihoods(texts, name, windows, model, beside, progress)
-
-    def _added(self, request: Hashable, count: int, measure: Callable[[Stage], list[One]]) -> list[One]:
-        """So many of what a request brings: those that are known, and the rest measured now."""
-        turn = self._asked.get(request, 0)
-        self._asked[request] = turn + 1
-        known: list[One] = list(self._known.get((request, turn), ()))  # type: ignore[arg-type]
-        if len(known) < count:
-            known += measure(Stage(len(known), self._look))
-            self._known[request, turn] = known
-        return known[:count]
-
-
-def _key(schedule: Schedule) -> Hashable:
-    """All that a schedule says, but for how many processes there are."""
-    said = ((one.name, getattr(schedule, one.name)) for one in fields(schedule) if one.name != COUNT)
-    return tuple((name, value.tobytes() if hasattr(value, "tobytes") else value) for name, value in said)
-
-
-COUNT = "processes"
-"""Field of a schedule that looks change."""
