@@ -28,7 +28,7 @@ def command(  # noqa: PLR0913  # one parameter an option
             "--profile",
             metavar="NAME",
             help="Spec for this context, with suggested thresholds: real_time, cloud, edge, tiny, serverless, "
-            "scientific_medical, interactive.",
+            "scientific_medical, interactive, training.",
         ),
     ] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", metavar="OLD", help="A model to compare with.")] = None,

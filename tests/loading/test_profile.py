@@ -264,7 +264,7 @@ def test_our_profiles_ask_something_of_every_dimension_and_of_answers_and_speed(
     kinds = {kind for item in loaded.file.mandatory for kind in item.kinds}
     assert {OWN.checks[kind].dimension for kind in kinds} == set(DIMENSIONS)
     assert "quality" in kinds
-    assert kinds & {"latency", "load", "throughput"}
+    assert kinds & {"latency", "load", "throughput", "time_to_accuracy"}
     assert {"rollback", "baseline"} <= {item.states for item in loaded.file.mandatory}
     assert {kind for item in (*loaded.file.mandatory, *loaded.file.recommended) for kind in item.kinds} <= set(
         loaded.file.order
