@@ -195,6 +195,8 @@ class Subjects:
         """Digest that stands for a server's answers at the start, by model."""
         self._unasked = uuid.uuid4().hex
         self._broken: dict[str, str] = {}
+        self._known: dict[str, dict[str, Any]] = {}
+        """Digest of the files of a dataset, and the record of its rows, by dataset."""
         self._files: dict[tuple[str, str], Path] = {}
         self._refused: dict[tuple[str, str], EvalspecError] = {}
         self.models: dict[str, ModelRecord] = {}
@@ -220,6 +222,7 @@ class Subjects:
             for index, (what, name) in enumerate(wanted):
                 try:
                     question = {"do": what, "name": name} | self._place(what, name) | self._leaves(what)
+                    question |= self._known.get(name, {}) if what == "dataset" else {}
                     answer = child.ask(question, progress=self._observer.progress)
                 except EvalspecError as error:
                     self._broken[f"{what} {name}"] = str(error)
@@ -228,6 +231,8 @@ class Subjects:
                     continue
                 if what == "dataset":
                     self.datasets[name] = DatasetRecord.model_validate(answer["record"])
+                    if answer["files"] is not None:
+                        self._known[name] = {"files": answer["files"], "record": answer["record"]}
                     if answer["kept"]:
                         self.kept[name] = Path(question["keep"])
                 else:
@@ -469,6 +474,7 @@ class Subjects:
         """Changes since datasets and models were described, in words, by ``dataset NAME`` or ``model NAME``."""
         now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
         now._reader, self._reader = self._reader, None
+        now._known = self._known
         try:
             now._look(self.datasets, self.models)
         finally:

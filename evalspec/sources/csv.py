@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,6 +43,8 @@ class Csv(Dataset):
     An empty cell is missing, in text columns too. In columns of numbers so are the usual spellings (NA, NaN, null);
     in text they stay text, since NA may be Namibia.
     """
+
+    only_files: ClassVar[bool] = True
 
     kind: Literal["csv"] = "csv"
     path: str = Field(description="The file.")

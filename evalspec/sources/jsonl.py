@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.json as pajson
@@ -26,6 +26,8 @@ PART_BYTES = 8 * 2**20
 
 class Jsonl(Dataset):
     """Rows in one file with a JSON object a line. A key that a line lacks is missing in that row."""
+
+    only_files: ClassVar[bool] = True
 
     kind: Literal["jsonl"] = "jsonl"
     path: str = Field(description="The file.")

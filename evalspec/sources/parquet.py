@@ -37,6 +37,7 @@ class Parquet(Dataset):
     """
 
     by_number: ClassVar[bool] = True
+    only_files: ClassVar[bool] = True
 
     kind: Literal["parquet"] = "parquet"
     path: str = Field(description="A file, a folder with .parquet files (also in subfolders), or a glob.")
