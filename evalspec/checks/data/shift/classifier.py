@@ -210,7 +210,7 @@ def _encode(column: ColumnPair, sizes: tuple[int, int]) -> tuple[NDArray[np.floa
     if column.kind == "number":
         return _spread(column.reference, sizes[0]), _spread(column.current, sizes[1])
     pooled = np.concatenate((column.reference.values, column.current.values))
-    names, inverse, counts = np.unique(pooled, return_inverse=True, return_counts=True)
+    names, inverse, counts = _counted(pooled)
     place = np.empty(len(names), dtype=np.int64)
     place[np.argsort(-counts, kind="stable")] = np.arange(len(names))
     codes = np.minimum(place, MOST_CATEGORIES)[inverse].astype(np.float64)
@@ -218,6 +218,17 @@ def _encode(column: ColumnPair, sizes: tuple[int, int]) -> tuple[NDArray[np.floa
     sides = (column.reference, codes[:split], sizes[0]), (column.current, codes[split:], sizes[1])
     first, second = (_spread(Side(values, side.rows, side.missing), n) for side, values, n in sides)
     return first, second
+
+
+def _counted(texts: NDArray[Any]) -> tuple[NDArray[np.str_], NDArray[np.int64], NDArray[np.int64]]:
+    """What `np.unique` gives, with places and counts, where few of many texts differ: no more than these are sorted."""
+    import pyarrow as pa
+
+    encoded = pa.array(texts, pa.string()).dictionary_encode()
+    first = np.array(encoded.dictionary.to_pylist(), dtype=np.str_)
+    names, place = np.unique(first, return_inverse=True)
+    inverse = place[encoded.indices.to_numpy()]
+    return names, inverse, np.bincount(inverse, minlength=len(names))
 
 
 def _spread(side: Side, n: int) -> NDArray[np.float64]:
