@@ -13,7 +13,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import plural, verb
-from evalspec.imports import sklearn_without_pandas
+from evalspec.imports import hidden, sklearn_without_pandas
 from evalspec.tables.columns import ColumnPair, Side
 
 if TYPE_CHECKING:
@@ -301,7 +301,9 @@ def fit(
     seed = int(rng.integers(2**31))
     chosen = SETTINGS if settings is None else settings
     model = HistGradientBoostingClassifier(**chosen, categorical_features=pool.categorical, random_state=seed)
-    return model.fit(with_values(rows), side)
+    # Else it would import pandas, to look for missing values of pandas in an array of numbers.
+    with hidden("pandas"):
+        return model.fit(with_values(rows), side)
 
 
 def with_values(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -315,7 +317,8 @@ def with_values(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def scores(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Chance that a row is of the current data, as `fit` has it, shape (n,)."""
-    chance: NDArray[np.float64] = model.predict_proba(rows)[:, 1]
+    with hidden("pandas"):
+        chance: NDArray[np.float64] = model.predict_proba(rows)[:, 1]
     return chance
 
 
