@@ -50,6 +50,12 @@ def arrow_without_pandas() -> None:
         pa.array([0]).to_numpy()
 
 
+def sklearn_without_pandas() -> None:
+    """Keep scikit-learn from importing pandas by itself: it does so for a function that it uses nowhere."""
+    with hidden("pandas"):
+        import sklearn.ensemble  # noqa: F401
+
+
 def skops_without_torch() -> None:
     """Keep skops from importing torch: it walks through all of scikit-learn, which has wrappers for other arrays."""
     import sklearn.base  # noqa: F401  # scikit-learn itself looks for torch only where it is loaded

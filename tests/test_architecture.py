@@ -32,7 +32,7 @@ LITERAL = ("Literal", "Annotated")
 OTHER_WORDS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "a function, a method or a stage of loading, to import or to report": {
         "__init__.py": ["load"], "loading/__init__.py": ["load"], "running/children/worker.py": ["load"],
-        "running/children/ahead.py": ["load"],
+        "running/children/workers.py": ["load"],
         "running/subjects.py": ["load"], "running/timing.py": ["load"],
     },
     "a command, a heading or a mark of the report": {

@@ -32,11 +32,10 @@ from evalspec.language.places import METADATA_HOST
 from evalspec.logs import scrub
 from evalspec.pipeline.artifact import path_shown
 from evalspec.redaction import Redaction
-from evalspec.running.children.ahead import may_start_together
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
 from evalspec.running.children.kept_rows import unnamed_file
 from evalspec.running.children.process import Child, Limits, resident_bytes
-from evalspec.running.children.workers import note_read
+from evalspec.running.children.workers import may_start_together, note_read
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of
 from evalspec.running.journal.events import JournalEvents, ModelAnswered, otherwise
@@ -203,6 +202,8 @@ class Subjects:
         self._unasked = uuid.uuid4().hex
         self._broken: dict[str, str] = {}
         self._not_made: set[str] = set()
+        self._known: dict[str, dict[str, Any]] = {}
+        """Digest of the files of a dataset, and the record of its rows, by dataset."""
         self._files: dict[tuple[str, str], Path] = {}
         self._refused: dict[tuple[str, str], EvalspecError] = {}
         self.models: dict[str, ModelRecord] = {}
@@ -240,6 +241,7 @@ class Subjects:
             for index, (what, name) in enumerate(wanted):
                 try:
                     question = {"do": what, "name": name} | self._place(what, name) | self._leaves(what)
+                    question |= self._known.get(name, {}) if what == "dataset" else {}
                     answer = child.ask(question, progress=self._observer.progress)
                 except EngineError:
                     raise
@@ -252,6 +254,8 @@ class Subjects:
                     self.datasets[name] = DatasetRecord.model_validate(answer["record"])
                     # Whatever child comes later reads these contents, or says that they are gone.
                     self.parts.datasets[name].keep_stamps(self.parts.access, self.datasets[name].objects)
+                    if answer["files"] is not None:
+                        self._known[name] = {"files": answer["files"], "record": answer["record"]}
                     if answer["kept"]:
                         self.kept[name] = Path(question["keep"])
                 else:
@@ -498,6 +502,7 @@ class Subjects:
         """Changes since datasets and models were described, in words, by ``dataset NAME`` or ``model NAME``."""
         now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
         now._reader, self._reader = self._reader, None
+        now._known = self._known
         try:
             now._look([name for name, one in self.datasets.items() if not one.objects], self.models)
         finally:

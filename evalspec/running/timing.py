@@ -15,11 +15,10 @@ from evalspec.errors import WorkerError
 from evalspec.evidence.frozen import Cell, Cells
 from evalspec.language.inputs import Probe, Samples, Schedule, Variant
 from evalspec.language.timings import Telemetry
-from evalspec.running.children.ahead import StartedAhead, may_start_together
 from evalspec.running.children.jobs import CheckJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.process import Child
-from evalspec.running.children.workers import Answering, started
+from evalspec.running.children.workers import Answering, StartedAhead, may_start_together, started
 from evalspec.running.servers.clients import merged, shares
 
 if TYPE_CHECKING:

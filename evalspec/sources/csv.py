@@ -47,6 +47,7 @@ class Csv(StoredDataset):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv")
+    only_files: ClassVar[bool] = True
 
     kind: Literal["csv"] = "csv"
     path: str = Field(description="The file, or one object of object storage: s3://BUCKET/KEY, gs://, az://.")

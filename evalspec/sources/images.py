@@ -40,6 +40,7 @@ class Images(Dataset):
     packages: ClassVar[tuple[str, ...]] = ("PIL",)
     rows_fit: ClassVar[bool] = False
     plain_header: ClassVar[bool] = True
+    only_files: ClassVar[bool] = True
 
     kind: Literal["images"] = "images"
     path: str = Field(description="The folder.")

@@ -30,6 +30,7 @@ class Jsonl(StoredDataset):
     """Rows in one file with a JSON object a line. A key that a line lacks is missing in that row."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+    only_files: ClassVar[bool] = True
 
     kind: Literal["jsonl"] = "jsonl"
     path: str = Field(description="The file, or one object of object storage: s3://BUCKET/KEY, gs://, az://.")

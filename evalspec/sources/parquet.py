@@ -41,6 +41,7 @@ class Parquet(StoredDataset):
 
     by_number: ClassVar[bool] = True
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
+    only_files: ClassVar[bool] = True
 
     kind: Literal["parquet"] = "parquet"
     path: str = Field(

@@ -150,7 +150,8 @@ def not_compared(name: str, kind: pa.DataType) -> str:
     return f"Column {name!r} ({kind}) is not compared: it is not a number, category, text or list."
 
 
-Found = dict[str, tuple[Literal["number", "category"], Side]]
+Found = dict[str, tuple[Literal["number", "category"], "NDArray[np.float64] | pa.Array"]]
+"""Cells of each view: numbers, NaN where there is none; or strings."""
 
 
 def _sides(name: str, array: pa.Array, kind: Kind) -> Found:
@@ -158,13 +159,13 @@ def _sides(name: str, array: pa.Array, kind: Kind) -> Found:
     columns: Found = {}
     for view in views(array):
         if view.kind == "number":
-            columns[name + view.suffix] = "number", _numbers(np.asarray(view.cells))
+            columns[name + view.suffix] = "number", view.cells
         else:
-            columns[name + view.suffix] = "category", _categories(view.cells)
+            columns[name + view.suffix] = "category", view.cells
             if not view.suffix and not pa.types.is_boolean(array.type):
-                columns[name + LENGTH] = "number", _numbers(_floats(pc.utf8_length(view.cells)))
+                columns[name + LENGTH] = "number", _floats(pc.utf8_length(view.cells))
     if not columns and kind == "category":
-        columns[name] = "category", _nothing("category", len(array))
+        columns[name] = "category", pa.nulls(len(array), pa.string())
     return columns
 
 
@@ -177,18 +178,28 @@ def _matched(
     shown: str, both: list[Found], sizes: tuple[int, int]
 ) -> tuple[Literal["number", "category"], tuple[Side, Side]]:
     what = next(side[shown][0] for side in both if shown in side)
+    # Texts that are compared by their lengths never become an array, which would be as wide as the longest in each row.
     first, second = (
-        side[shown][1] if shown in side else _nothing(what, n) for side, n in zip(both, sizes, strict=True)
+        _side(side[shown][1]) if shown in side else _nothing(what, n) for side, n in zip(both, sizes, strict=True)
     )
     return what, (first, second)
+
+
+def _side(cells: NDArray[np.float64] | pa.Array) -> Side:
+    return _numbers(cells) if isinstance(cells, np.ndarray) else _categories(cells)
 
 
 def _suggested(name: str, kind: Kind, both: list[Found]) -> set[str]:
     """Categories or lengths of texts; no weekdays."""
     wanted = {shown for side in both for shown in side} - {name + LENGTH, name + WEEKDAY}
-    texts = [side[name][1].values for side in both if name + LENGTH in side]
-    says = next((values for values in texts if len(values)), None)
-    if kind == "category" and says is not None and is_text(len(np.unique(says)), len(says)):
+    known = [side[name][1] for side in both if name + LENGTH in side]
+    texts = [cells for cells in known if not isinstance(cells, np.ndarray)]
+    says = next((cells for cells in texts if len(cells) > cells.null_count), None)
+    if (
+        kind == "category"
+        and says is not None
+        and is_text(len(set(says.drop_null().to_pylist())), len(says) - says.null_count)
+    ):
         wanted = {name + LENGTH}
     return wanted
 

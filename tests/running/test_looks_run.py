@@ -11,8 +11,8 @@ from evalspec.language.parts import Model
 from evalspec.loading import LoadOptions, load
 from evalspec.planning import plan
 from evalspec.records.verify import verify
-from evalspec.running.children.ahead import MOST, MOST_BYTES, StartedAhead, may_start_together
 from evalspec.running.children.process import Child
+from evalspec.running.children.workers import MOST_AHEAD, MOST_AHEAD_BYTES, StartedAhead, may_start_together
 from evalspec.running.options import default_limits
 from evalspec.selftest.selftest import selftest
 from tests.running.small import go, write
@@ -142,7 +142,7 @@ def test_others_follow_on_one_that_is_taken_alone_and_what_nobody_takes_is_ended
     told: list[str] = []
     ahead = started(told, together=True)
     ahead.take(1)
-    assert sum(line.startswith("tell") for line in told) == MOST
+    assert sum(line.startswith("tell") for line in told) == MOST_AHEAD
     ahead.close()
     assert [line for line in told if line.startswith("close")] == ["close b", "close c", "close d"]
 
@@ -155,7 +155,7 @@ def test_what_may_not_be_together_starts_one_by_one() -> None:
 
 @pytest.mark.parametrize(
     ("update", "size", "may"),
-    [({}, 1000, True), ({}, MOST_BYTES + 1, False), ({}, None, False), ({"device": "cuda"}, 1000, False)],
+    [({}, 1000, True), ({}, MOST_AHEAD_BYTES + 1, False), ({}, None, False), ({"device": "cuda"}, 1000, False)],
 )
 def test_only_small_models_without_code_on_the_processor_start_together(
     update: dict[str, object], size: int | None, may: bool

@@ -39,6 +39,8 @@ class Dataset(Part):
     """Memory holds `BATCH_ROWS` of its rows, so that they can be handed on so many at a time, whatever else is read."""
     by_number: ClassVar[bool] = False
     """Its header always says how many rows there are, and any of them can be read without those before (`between`)."""
+    only_files: ClassVar[bool] = False
+    """Its rows hang on the bytes and the paths of its `files` alone, and take longer to read than a digest of these."""
 
     kind: str
     label: str | None = Field(None, description="Column with the true label.")

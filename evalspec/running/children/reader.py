@@ -15,6 +15,7 @@ from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.kept_rows import RowsWriter
 from evalspec.running.children.messages import Message, Progress
+from evalspec.running.children.same_files import FilesWatch
 
 
 def start(parts: SpecParts) -> Handler:
@@ -27,12 +28,15 @@ def start(parts: SpecParts) -> Handler:
             return {"objects": _objects_now(name, parts)}
         if question["do"] == "dataset":
             progress(0.0, 1.0, f"reading {name}")
+            files = FilesWatch(parts.datasets[name], parts.access)
+            if files.digest is not None and files.digest == question.get("files"):
+                return {"record": question["record"], "kept": False, "files": files.digest}
             told = _by_leaves(name, parts, question, progress)
             if told is not None:
-                return {"record": told.model_dump(mode="json"), "kept": False}
+                return {"record": told.model_dump(mode="json"), "kept": False, "files": files.end()}
             writer = RowsWriter(Path(question["keep"]) if "keep" in question else None)
             record = dataset_record(name, parts, writer).model_dump(mode="json")
-            return {"record": record, "kept": writer.end()}
+            return {"record": record, "kept": writer.end(), "files": files.end()}
         return {"record": model_record(name, parts.models[name], parts.access).model_dump(mode="json")}
 
     return handle

@@ -121,6 +121,10 @@ class SharedChild:
         self._begins = False
 
 
+def _nothing() -> None:
+    """Load no more than a module loads by itself."""
+
+
 def packed_job(job: object) -> str:
     """A job as a message holds it."""
     return base64.b64encode(pickle.dumps(job)).decode("ascii")
@@ -137,7 +141,7 @@ def start(job: None) -> Handler:
         if question["do"] == "begin":
             for module in question["imports"]:
                 with contextlib.suppress(ImportError):
-                    import_module(module)
+                    getattr(import_module(module), "load_ahead", _nothing)()
             return {}
         if question["do"] == "screen":
             return screener.handle(question, progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -180,12 +181,12 @@ def _gone(one: ColumnPair, reference: str, current: str) -> ColumnChange | None:
     """Cells that are missing on one side."""
     if one.name != one.source:
         return None
-    from scipy.stats import fisher_exact
-
     ours, theirs = (int(side.missing.sum()) for side in (one.reference, one.current))
     n, m = len(one.reference.missing), len(one.current.missing)
     if abs(theirs / m - ours / n) < GONE:
         return None
+    from scipy.stats import fisher_exact
+
     p_value = float(fisher_exact([[ours, n - ours], [theirs, m - theirs]])[1])
     sentence = (
         f"{one.name} is missing in {_percent(theirs / m)} of the rows of {current} and in {_percent(ours / n)} of "
@@ -262,12 +263,12 @@ def _moved(one: ColumnPair, counts: CategoryCounts | None, reference: str, curre
         return None
     require = f"shift({one.name}) <= {MOVED / 3:g}"
     if counts is not None:
-        from scipy.stats import chi2_contingency
-
         names, ours, theirs = counts
         distance = float(np.abs(ours / ours.sum() - theirs / theirs.sum()).sum() / 2)
         if distance < MOVED or len(names) > MOST_CATEGORIES or _entities(ours, theirs):
             return None
+        from scipy.stats import chi2_contingency
+
         both = np.stack([ours, theirs])
         few = both.sum(axis=0) < 10
         both = np.column_stack([both[:, ~few], both[:, few].sum(axis=1)]) if few.any() else both
@@ -318,11 +319,8 @@ def _all_in_one(k: int, m: int, n: int) -> float:
 
 def _counts(one: ColumnPair) -> CategoryCounts:
     """Categories, and rows of each on both sides."""
-    found = []
-    for side in (one.reference, one.current):
-        values, counts = np.unique(np.asarray(side.values, dtype=str), return_counts=True)
-        found.append(dict(zip(values.tolist(), counts.tolist(), strict=True)))
-    return matched_counts(found[0], found[1])
+    ours, theirs = (Counter(np.asarray(side.values, dtype=str).tolist()) for side in (one.reference, one.current))
+    return matched_counts(ours, theirs)
 
 
 def _percent(share: float) -> str:

@@ -189,8 +189,6 @@ def _near(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
     Of k neighbours of a point in d dimensions the share (d_1 / d_k)^d is the smallest of k - 1 uniform numbers, and d
     is told from d_5 and d_10 (Levina and Bickel, Maximum likelihood estimation of intrinsic dimension, NIPS 2004).
     """
-    from scipy.stats import binom
-
     points = _points(evidence.rows(dataset), evidence.features(dataset))
     if points.shape[1] < COLUMNS:
         return
@@ -201,6 +199,8 @@ def _near(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
     share = float(near.mean())
     if share < NEAR_SHARE:
         return
+    from scipy.stats import binom
+
     whole = (distances[:, 4] > 0) & (far > 0)
     logs = np.log(far[whole, None] / distances[whole, 4 : PLACE - 1])
     dimension = 1.0 / float(logs.mean()) if whole.any() and logs.mean() > 0 else 1.0

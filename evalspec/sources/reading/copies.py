@@ -29,6 +29,8 @@ FEW = 0.01
 """Of all rows: so few surplus ones change no bound that anyone could see, and are let be."""
 LONG_TEXT = 20
 """Letters on average from which on a text is no category."""
+BEGINNING = 64
+"""Bytes of a long text that mostly tell it from all others."""
 SPREAD = 10
 """Whole numbers for each that occurs, from which on they are no codes."""
 LOOKED_AT = 20_000
@@ -77,6 +79,9 @@ def find_copies(column: Callable[[str], pa.ChunkedArray], names: Sequence[str]) 
         part = values if len(alive) == len(values) else values.take(pa.array(alive))
         if part.null_count:
             missing[alive] += np.asarray(part.is_null())
+        some = _begin_alike(part)
+        if some is not None:
+            alive, part = alive[some], part.take(pa.array(some))
         hashed = row_digests(pa.table({name: part}))[:, 0]
         codes[alive] = codes[alive] * np.uint64(0x9E3779B97F4A7C15) + hashed
         _, place, counts = np.unique(codes[alive], return_inverse=True, return_counts=True)
@@ -99,6 +104,24 @@ def find_copies(column: Callable[[str], pa.ChunkedArray], names: Sequence[str]) 
     kept = np.sort(np.concatenate([alive[first], alone]))
     pairs = float((counts.astype(np.float64) * (counts - 1) / 2.0).sum())
     return Copies(groups, different) if _beyond_chance(read, kept, n, pairs) else None
+
+
+def _begin_alike(values: pa.ChunkedArray) -> NDArray[np.int64] | None:
+    """Rows whose long texts begin as another one's does, and are as long: no others need be read to their ends.
+
+    Returns:
+        shape (k,), rising; None: these are no long texts.
+    """
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return None
+    sizes = pc.binary_length(values)
+    if (pc.mean(sizes).as_py() or 0.0) < 4 * BEGINNING:
+        return None
+    heads = pc.binary_slice(values.cast(pa.large_binary()), 0, BEGINNING)
+    _, place, counts = np.unique(
+        row_digests(pa.table({"head": heads, "size": sizes}))[:, 0], return_inverse=True, return_counts=True
+    )
+    return np.flatnonzero(counts[place] > 1)
 
 
 def _beyond_chance(read: dict[str, pa.ChunkedArray], kept: NDArray[np.int64], n: int, pairs: float) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from evalspec.running.children import kept_rows
 from evalspec.running.children.kept_rows import RowsWriter, open_rows, unnamed_file
+from evalspec.running.subjects import CheckEnd
 from tests.running.small import ROWS, Steps, go, write
 
 MODEL = (
@@ -72,15 +73,17 @@ def test_no_rows_and_no_place_are_not_kept(tmp_path: Path) -> None:
 
 
 class _OtherRowsMeanwhile(Steps):
-    """Puts other rows in the place of a file as soon as it was read, and the first ones back when it is read again."""
+    """Puts other rows in the place of a file as soon as it was read, and the first ones back once all checks ended."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path, self.first, self.reads = path, path.read_bytes(), 0
 
     def progress(self, done: float, total: float, what: str) -> None:
-        if what == "reading test":
-            self.reads += 1
+        self.reads += what == "reading test"
+
+    def ended(self, end: CheckEnd) -> None:
+        if end.place == end.of:
             self.path.write_bytes(self.first)
 
     def step(self, text: str) -> None:
@@ -91,7 +94,7 @@ class _OtherRowsMeanwhile(Steps):
 
 
 def test_a_run_reads_a_dataset_at_its_start_and_at_its_end_alone(tmp_path: Path) -> None:
-    """From YAML to page each value is read twice: to be measured, and to see that it is still what was measured."""
+    """From YAML to page values are looked at twice: to be measured, and to see that they are still the same."""
     (tmp_path / "own.py").write_text(SIGN)
     spec = write(tmp_path, MODEL)
     steps = _OtherRowsMeanwhile(tmp_path / "test.parquet")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from evalspec.sources.reading import copies
 from evalspec.sources.reading.copies import Copies, find_copies, finest_first, joined_groups
 from evalspec.stats.shares.proportion import proportion
 
@@ -113,3 +114,19 @@ def test_rows_that_lost_most_of_their_cells_are_no_copies() -> None:
     found = find_copies(few.column, few.column_names)
     assert found is not None
     assert found.different == few.num_rows // 2
+
+
+def test_long_texts_that_begin_alike_are_read_to_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = "one and the same beginning of a text of which there are many, " * 6
+    ends = rng().integers(0, 400, N)
+    texts = [f"{begin}{end:04}" if end < 300 else f"{at:04}{begin}" for at, end in enumerate(ends)] + [None, None]
+    found = of(x=texts)
+    monkeypatch.setattr(copies, "_begin_alike", lambda values: None)
+    whole = of(x=texts)
+    assert found is not None and whole is not None
+    assert found.different == whole.different < N and np.array_equal(found.groups, whole.groups)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_long_texts_of_which_none_begins_as_another_are_no_copies(kind: pa.DataType) -> None:
+    assert of(x=pa.array([f"{at} " + "word " * 100 for at in range(N)], kind)) is None

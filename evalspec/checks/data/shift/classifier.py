@@ -13,6 +13,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import plural, verb
+from evalspec.imports import hidden, sklearn_without_pandas
 from evalspec.tables.columns import ColumnPair, Side
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def _encode(column: ColumnPair, sizes: tuple[int, int]) -> tuple[NDArray[np.floa
     if column.kind == "number":
         return _spread(column.reference, sizes[0]), _spread(column.current, sizes[1])
     pooled = np.concatenate((column.reference.values, column.current.values))
-    names, inverse, counts = np.unique(pooled, return_inverse=True, return_counts=True)
+    names, inverse, counts = _counted(pooled)
     place = np.empty(len(names), dtype=np.int64)
     place[np.argsort(-counts, kind="stable")] = np.arange(len(names))
     codes = np.minimum(place, MOST_CATEGORIES)[inverse].astype(np.float64)
@@ -217,6 +218,17 @@ def _encode(column: ColumnPair, sizes: tuple[int, int]) -> tuple[NDArray[np.floa
     sides = (column.reference, codes[:split], sizes[0]), (column.current, codes[split:], sizes[1])
     first, second = (_spread(Side(values, side.rows, side.missing), n) for side, values, n in sides)
     return first, second
+
+
+def _counted(texts: NDArray[Any]) -> tuple[NDArray[np.str_], NDArray[np.int64], NDArray[np.int64]]:
+    """What `np.unique` gives, with places and counts, where few of many texts differ: no more than these are sorted."""
+    import pyarrow as pa
+
+    encoded = pa.array(texts, pa.string()).dictionary_encode()
+    first = np.array(encoded.dictionary.to_pylist(), dtype=np.str_)
+    names, place = np.unique(first, return_inverse=True)
+    inverse = place[encoded.indices.to_numpy()]
+    return names, inverse, np.bincount(inverse, minlength=len(names))
 
 
 def _spread(side: Side, n: int) -> NDArray[np.float64]:
@@ -283,12 +295,15 @@ def fit(
         rng: Its seed.
         settings: Of the boosting; default: `SETTINGS`.
     """
+    sklearn_without_pandas()
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     seed = int(rng.integers(2**31))
     chosen = SETTINGS if settings is None else settings
     model = HistGradientBoostingClassifier(**chosen, categorical_features=pool.categorical, random_state=seed)
-    return model.fit(with_values(rows), side)
+    # Else it would import pandas, to look for missing values of pandas in an array of numbers.
+    with hidden("pandas"):
+        return model.fit(with_values(rows), side)
 
 
 def with_values(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -302,7 +317,8 @@ def with_values(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def scores(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Chance that a row is of the current data, as `fit` has it, shape (n,)."""
-    chance: NDArray[np.float64] = model.predict_proba(rows)[:, 1]
+    with hidden("pandas"):
+        chance: NDArray[np.float64] = model.predict_proba(rows)[:, 1]
     return chance
 
 

@@ -19,6 +19,7 @@ from evalspec.evidence.estimate import Estimate, Measured, Parts
 from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import plural, verb
+from evalspec.imports import sklearn_without_pandas
 from evalspec.language.parts import CheckResult
 from evalspec.language.scans import Scan
 from evalspec.stats.conjunction import ShareOfParts
@@ -49,6 +50,15 @@ class Classified:
     why: str = ""
     withhold: str | None = None
     pool: classifier.Pool | None = None
+
+
+def load_ahead() -> None:
+    """Import what is needed once the rows were looked at; a run does so while it reads them.
+
+    Raises:
+        ImportError: There is no scikit-learn, and no classifier.
+    """
+    sklearn_without_pandas()
 
 
 def measure(check: Shift, inputs: Inputs) -> CheckResult:

@@ -1,0 +1,53 @@
+"""Files of a dataset by their bytes: while these are the same, so are the rows that were read of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from evalspec.errors import EvalspecError
+from evalspec.language.parts import Access, Dataset
+from evalspec.running.files import sha256_of
+
+State = tuple[tuple[str, int, int, int, int], ...]
+
+
+class FilesWatch:
+    """Looks at the files of a dataset before its rows are read, and after.
+
+    Args:
+        digest: Of their paths and bytes; None: its rows hang on more than these, or they can't be read.
+    """
+
+    def __init__(self, dataset: Dataset, access: Access) -> None:
+        self._dataset, self._access = dataset, access
+        self._before = self._state()
+        self.digest = None if self._before is None else _digest(self._files)
+
+    def end(self) -> str | None:
+        """The digest, of the files that were read; None: one was written to meanwhile."""
+        return self.digest if self._before is not None and self._state() == self._before else None
+
+    def _state(self) -> State | None:
+        # A kind that is made from another says for itself what its rows hang on.
+        if not vars(type(self._dataset)).get("only_files", False):
+            return None
+        try:
+            self._files = self._dataset.files(self._access)
+            found = [(str(path), path.stat()) for path in self._files]
+        except (EvalspecError, OSError):
+            return None
+        if not found:
+            return None
+        return tuple((path, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for path, one in found)
+
+
+def _digest(files: Sequence[Path]) -> str | None:
+    digest = hashlib.sha256()
+    try:
+        for path in files:
+            digest.update(f"{sha256_of(path)} {path}\0".encode(errors="surrogateescape"))
+    except OSError:
+        return None
+    return digest.hexdigest()
