@@ -52,4 +52,4 @@ class Policy(Frozen):
     confidence: float = 0.95
     inconclusive: Literal["block", "allow"] = "block"
     screens: Literal["tell", "block", "off"] = "tell"
-    stop: Literal["early", "full"] = "full"
+    stop: Literal["early", "full"] = "early"

@@ -125,9 +125,20 @@ def detects(plan: Plan, before: Record | None) -> list[Detects]:
             if void is not None:
                 lines.append(_not_known(one, one.name(check.name), None, None, blocking, void))
             else:
-                found = _detects(plan, check, one, metric, test, blocking=blocking)
-                lines.append(replace(found, effects=_effects(check, test)))
+                found = replace(
+                    _detects(plan, check, one, metric, test, blocking=blocking), effects=_effects(check, test)
+                )
+                if record is not None and test is not None and test.p_pass is not None and ended_early(record):
+                    # Far from the threshold: were it not again, the check would go on with more processes.
+                    found = replace(found, chance=float(test.p_pass <= plan.alpha))
+                lines.append(found)
     return lines
+
+
+def ended_early(check: CheckRecord) -> bool:
+    """True where a check ended at a look before its last."""
+    look, looks = check.conditions.get("look"), check.conditions.get("looks")
+    return isinstance(look, int) and isinstance(looks, int) and look < looks
 
 
 def _effects(check: Check, test: Test | None) -> tuple[float, float] | None:
@@ -511,9 +522,7 @@ def _duration(planned: PlannedCheck, before: CheckRecord | None, *, far: bool) -
     wanted = planned.far_seconds if far else planned.seconds
     if before is None:
         return wanted
-    look, looks = before.conditions.get("look"), before.conditions.get("looks")
-    ended_early = isinstance(look, int) and isinstance(looks, int) and look < looks
-    then = planned.far_seconds if ended_early else planned.seconds
+    then = planned.far_seconds if ended_early(before) else planned.seconds
     return before.duration_s * wanted / then
 
 

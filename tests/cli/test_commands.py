@@ -151,7 +151,7 @@ def test_set_changes_a_field_and_the_resolved_spec_says_so(started_elsewhere: Pa
         (("run", SUITE / "evalspec.yaml", "--time-limit", "5"), "5"),
         (("run", SUITE / "evalspec.yaml", "--time-limit", "0 s"), "--time-limit must be above 0"),
         (("run", SUITE / "evalspec.yaml", "--memory-limit", "0 MiB"), "--memory-limit must be above 0"),
-        (("run", SUITE / "evalspec.yaml", "--engine", "ray"), "local:2"),
+        (("run", SUITE / "evalspec.yaml", "--engine", "spark"), "local:2"),
         (("run", SUITE / "evalspec.yaml", "--set", "qualty.bins=3"), "did you mean"),
         (("checks", "qualty"), "did you mean 'quality'?"),
         (("run", SUITE / "evalspec.yaml", "--resume", "--output", "nowhere"), "no unfinished run"),

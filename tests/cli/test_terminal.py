@@ -220,7 +220,7 @@ def end_of(test: Test, status: str = "measured", violated: bool = False, met: bo
         {"id": "contamination", "check": "contamination", "dimension": "data", "status": status, "duration_s": 2.0,
          "reason": None if status == "measured" else "why", "tests": [test.model_dump()]}
     )  # fmt: skip
-    return CheckEnd(record, 1, 3, 40.0, violated, met)
+    return CheckEnd(record, 1, 3, 40.0, 40.0, violated, met)
 
 
 def test_what_to_do_stands_last_before_the_report() -> None:

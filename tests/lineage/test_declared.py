@@ -22,7 +22,7 @@ from tests.verdict.test_decide import a_test
 
 REGISTRY = discover(plugins=False)
 KINDS = REGISTRY.kinds("checks")
-NEW = {"scaling", "time_to_accuracy", "judged", "likelihood", "recorded_load"}
+NEW = {"scaling", "time_to_accuracy", "training_recovery", "judged", "likelihood", "recorded_load"}
 """No version that declared nothing knew it."""
 NEW_METRICS = {*STREAMED, POOLED_GAP, *TOKEN_FACTS, *TOKEN_RATES, "good_share", "energy_per_token", "first_token",
                "perplexity_ratio"}  # fmt: skip

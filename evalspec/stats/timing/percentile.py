@@ -149,7 +149,7 @@ class Percentile(Queries, Estimate):
 
     def _none_over(self, share: float) -> float:
         """Chance that none of so many queries is over a threshold that a share is over; 1 where they are too few."""
-        if self.n < EPISODES / share or not math.isfinite(float(self._sorted[-1])):
+        if share <= 0.0 or self.n < EPISODES / share or not math.isfinite(float(self._sorted[-1])):
             return 1.0
         effect = self._effect_beside
         if self.n < RELIABLE * effect:

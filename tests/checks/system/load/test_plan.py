@@ -14,6 +14,7 @@ from evalspec.checks.system.load.search import SEED
 from evalspec.errors import InputError
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import Known
+from evalspec.timing.budget import START_S, WARMUP_S
 from tests.checks.system.load.test_load import by, driven, load, said, slo
 from tests.checks.system.queueing import exponential
 from tests.fakes import FakeInputs
@@ -82,7 +83,7 @@ def test_the_plan_counts_what_the_check_asks_for(tmp_path: Path, fields: dict[st
         assert f"up to {STEPS} short runs" in need.more
         return
     starts = len([one for one in schedules if one.kind == "open_loop"])
-    assert need.seconds - 3.5 * starts == pytest.approx(span_s(schedules), rel=0.15)
+    assert need.seconds - (START_S + WARMUP_S) * starts == pytest.approx(span_s(schedules), rel=0.15)
 
 
 def test_a_trace_that_nobody_has_read_yet_is_named(tmp_path: Path) -> None:
