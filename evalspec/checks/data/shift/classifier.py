@@ -221,7 +221,7 @@ def _encode(column: ColumnPair, sizes: tuple[int, int]) -> tuple[NDArray[np.floa
 
 
 def _counted(texts: NDArray[Any]) -> tuple[NDArray[np.str_], NDArray[np.int64], NDArray[np.int64]]:
-    """What `np.unique` gives, with places and counts, where few of many texts differ: no more than these are sorted."""
+    """Distinct texts with places and counts, as `np.unique` has them; no more than the distinct ones are sorted."""
     import pyarrow as pa
 
     encoded = pa.array(texts, pa.string()).dictionary_encode()
