@@ -49,7 +49,7 @@ def errors(design: Design, p: float, runs: int, seed: int) -> NDArray[np.float64
 
 def held(found: NDArray[np.float64], runs: int) -> bool:
     """PASS errs in at most 6.5 %, FAIL at 99.8 % in at most 1 %, or as without looks, as far as runs can tell."""
-    return bool((found[[0, 2]] <= np.maximum(allowed(runs, np.array([0.065, 0.01])), found[[1, 3]] + 0.005)).all())
+    return bool((found[[0, 2]] <= np.maximum(allowed(runs, np.array([0.065, 0.01])), found[[1, 3]] + 0.015)).all())
 
 
 @pytest.mark.parametrize("name", ["levels normal .1", "shares differ .6", "five bursts", "drift .05"])
