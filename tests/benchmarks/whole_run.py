@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -74,14 +73,14 @@ def spec(what: str, folder: Path) -> Path:
     return path
 
 
-def timed(command: list[str]) -> tuple[float, float, str]:
-    """Seconds from start to end, and of a processor; and the first line of the outcome."""
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+def timed(command: list[str]) -> tuple[float, str]:
+    """Seconds from start to end, and the first line of the outcome."""
+    begun = time.perf_counter()
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, env=environment)
-    ended, after = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = time.perf_counter()
     said = next((line for line in done.stdout.splitlines() if line and not line.startswith(" ")), "")
-    return ended - begun, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, said
+    return ended - begun, said
 
 
 def compare(what: str, rounds: int, peer: str | None, out: Path) -> None:
@@ -92,15 +91,13 @@ def compare(what: str, rounds: int, peer: str | None, out: Path) -> None:
         "peer": [peer, "run", asked] if peer else
                 [sys.executable, "-m", "evalspec", "run", asked, "--set", "policy.stop=full"],
     }  # fmt: skip
-    found: dict[str, list[tuple[float, float]]] = {side: [] for side in sides}
+    found: dict[str, list[float]] = {side: [] for side in sides}
     for turn in range(rounds):
         for side in sides if turn % 2 == 0 else tuple(reversed(sides)):
-            wall, processor, said = timed([*sides[side], "--output", str(out / f"{what}-{side}-{turn}"), "--quiet"])
-            found[side].append((wall, processor))
+            wall, said = timed([*sides[side], "--output", str(out / f"{what}-{side}-{turn}"), "--quiet"])
+            found[side].append(wall)
             sys.stderr.write(f"{what} {side}: {wall:.1f} s, {said}\n")
-    for place, name in enumerate(("seconds", "seconds of the processor")):
-        ours, theirs = ([one[place] for one in found[side]] for side in sides)
-        sys.stdout.write(row(f"{what}, {name}", ours, theirs) + "\n")
+    sys.stdout.write(row(f"{what}, seconds", *found.values()) + "\n")
 
 
 def main() -> None:
