@@ -34,7 +34,7 @@ from evalspec.pipeline.artifact import path_shown
 from evalspec.redaction import Redaction
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
 from evalspec.running.children.kept_rows import unnamed_file
-from evalspec.running.children.process import Child, Limits, resident_bytes
+from evalspec.running.children.process import MOST_IDLE_BYTES, Child, Limits, resident_bytes
 from evalspec.running.children.workers import may_start_together, note_read
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of
@@ -83,10 +83,6 @@ class WatchesChecks(Protocol):
 
     def ended(self, end: CheckEnd) -> None:
         """Tell that a check has ended."""
-
-
-MOST_IDLE = 256 * 2**20
-"""Size of a child that reads, up to which it waits for the end of the run."""
 
 
 class Children:
@@ -274,7 +270,7 @@ class Subjects:
         try:
             yield child
         finally:
-            if not child.alive or resident_bytes(child.pid) > MOST_IDLE:
+            if not child.alive or resident_bytes(child.pid) > MOST_IDLE_BYTES:
                 self._let_go()
 
     def _let_go(self) -> None:
@@ -426,7 +422,7 @@ class Subjects:
             answer = child.ask(question, progress=self._observer.progress)
             kept = model in self.models and self._is_kept(model)
         finally:
-            if not kept:
+            if not kept and model in self._workers:
                 self._workers.pop(model)[0].close()
         told = {name: answer[name] for name in ("observed", "rows", "read")}
         return {**told, "digest": sha256_of(file)}

@@ -350,7 +350,12 @@ class Check(Part):
         Args:
             name: Name of the module, such as ``measure``.
         """
-        return import_module(f"{cls.__module__.rpartition('.')[0]}.{name}")
+        return import_module(cls.room_path(name))
+
+    @classmethod
+    def room_path(cls, name: str) -> str:
+        """Path of a module of the check's own package, as `room` imports it."""
+        return f"{cls.__module__.rpartition('.')[0]}.{name}"
 
     def run(self, inputs: Inputs) -> CheckResult:
         """Measure, by ``measure(check, inputs)`` in the module ``measure`` beside the check's ``spec``.

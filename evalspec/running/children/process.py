@@ -29,6 +29,8 @@ from evalspec.running.children.messages import BLOCKS, Message, Progress, receiv
 from evalspec.running.files import make_folder
 
 WATCH_EVERY_S = 0.2
+MOST_IDLE_BYTES = 256 * 2**20
+"""Size of a child up to which it may stay, asleep, beside what is timed."""
 GONE_S = 5.0
 """Longest time for a child to end that has closed its channel."""
 

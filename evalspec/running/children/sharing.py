@@ -8,17 +8,14 @@ import pickle
 from collections.abc import Iterable
 from importlib import import_module
 
-from evalspec.errors import WorkerError
+from evalspec.errors import EvalspecError, WorkerError
 from evalspec.language.parts import Check
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import CheckJob
 from evalspec.running.children.messages import Message, Progress
-from evalspec.running.children.process import Child, resident_bytes
+from evalspec.running.children.process import MOST_IDLE_BYTES, Child, resident_bytes
 from evalspec.running.children.scans import MOST_BYTES, Ahead, Scans
 from evalspec.running.subjects import Children
-
-MOST_IDLE = 256 * 2**20
-"""Size of a child up to which it may stay beside what is timed, asleep."""
 
 
 class SharedChild:
@@ -40,7 +37,9 @@ class SharedChild:
 
     def begin(self, checks: Iterable[Check]) -> None:
         """Start the child, which imports what these checks need while something else goes on."""
-        modules = tuple(dict.fromkeys(f"{type(one).__module__.rpartition('.')[0]}.measure" for one in checks))
+        # A check in a single file has a `run` of its own, and no module that this could import.
+        kinds = [type(one) for one in checks if type(one).run is Check.run]
+        modules = tuple(dict.fromkeys(one.room_path("measure") for one in kinds))
         if modules:
             self._ready().tell({"do": "begin", "imports": modules})
             self._begins = True
@@ -99,7 +98,11 @@ class SharedChild:
             self._child = self._open.enter_context(self._children.start(__name__, None, "checks"))
         if self._begins:
             self._begins = False
-            self._child.answer()
+            try:
+                self._child.answer()
+            except EvalspecError:
+                # What can't be imported is told by the check that needs it.
+                return self._ready()
         return self._child
 
     def _full(self, child: Child) -> bool:
@@ -111,7 +114,7 @@ class SharedChild:
 
     def rest(self) -> None:
         """Let the child go before something is timed, unless it is small: it then sleeps until screens look."""
-        if self._child is not None and resident_bytes(self._child.pid) > MOST_IDLE:
+        if self._child is not None and resident_bytes(self._child.pid) > MOST_IDLE_BYTES:
             self.close()
 
     def close(self) -> None:
