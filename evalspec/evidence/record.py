@@ -210,6 +210,10 @@ class PreviousRun(Frozen):
     statuses: dict[str, Status] = Field(description="Requirement: how it ended.")
 
 
+LOOK, LOOKS = "look", "looks"
+"""Conditions of a check that may end early: the look at which it ended, of so many."""
+
+
 class CheckRecord(Frozen):
     """One check: what it was asked, what it wrote, how it ended."""
 
@@ -244,6 +248,12 @@ class CheckRecord(Frozen):
     declares: Declaration | None = Field(
         None, description="What the check says of its fields and metrics; None: the record is older."
     )
+
+    @property
+    def ended_early(self) -> bool:
+        """True where it ended at a look before its last."""
+        look, looks = self.conditions.get(LOOK), self.conditions.get(LOOKS)
+        return isinstance(look, int) and isinstance(looks, int) and look < looks
 
 
 class ControlRecord(Frozen):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evalspec.measure._source import Absent
+from evalspec.measure.processor_ticks import count_processors, read_ticks
 
 MIB = 2.0**20
 MOST_CLOCKS = 8
@@ -44,7 +45,7 @@ class ProcessorTime:
         self._proc = proc
         self._ours = Ours(pid, proc, beside)
         try:
-            self._count = sum(line[:3] == b"cpu" for line in (proc / "stat").read_bytes().splitlines()) - 1
+            self._count = count_processors(proc / "stat")
             self._before = self._all()
         except OSError as error:
             raise Absent(f"{proc / 'stat'} can't be read: {error.strerror or error}") from error
@@ -65,17 +66,14 @@ class ProcessorTime:
 
     def _all(self) -> tuple[float, float, float, float]:
         """Ticks since the machine started: all, busy, stolen; and those of our processes."""
-        # user nice system idle iowait irq softirq steal
-        ticks = [float(word) for word in (self._proc / "stat").read_bytes().split(b"\n", 1)[0].split()[1:9]]
-        ticks += [0.0] * (8 - len(ticks))
-        busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6]
+        ticks = read_ticks(self._proc / "stat")
         family = self._ours.pids()
         ours = sum(self._ticks(pid, with_children=True) for pid in family)
         for pid in {os.getpid(), os.getppid()} - set(family):
             # A process that this one started and that has ended, such as a background's, goes on in its sum; what the
             # parent started was of an earlier time.
             ours += self._ticks(pid, with_children=pid == os.getpid())
-        return sum(ticks), busy, ticks[7], ours
+        return *ticks, ours
 
     def _ticks(self, pid: int, *, with_children: bool) -> float:
         try:

@@ -128,17 +128,11 @@ def detects(plan: Plan, before: Record | None) -> list[Detects]:
                 found = replace(
                     _detects(plan, check, one, metric, test, blocking=blocking), effects=_effects(check, test)
                 )
-                if record is not None and test is not None and test.p_pass is not None and ended_early(record):
+                if record is not None and test is not None and test.p_pass is not None and record.ended_early:
                     # Far from the threshold: were it not again, the check would go on with more processes.
                     found = replace(found, chance=float(test.p_pass <= plan.alpha))
                 lines.append(found)
     return lines
-
-
-def ended_early(check: CheckRecord) -> bool:
-    """True where a check ended at a look before its last."""
-    look, looks = check.conditions.get("look"), check.conditions.get("looks")
-    return isinstance(look, int) and isinstance(looks, int) and look < looks
 
 
 def _effects(check: Check, test: Test | None) -> tuple[float, float] | None:
@@ -522,7 +516,7 @@ def _duration(planned: PlannedCheck, before: CheckRecord | None, *, far: bool) -
     wanted = planned.far_seconds if far else planned.seconds
     if before is None:
         return wanted
-    then = planned.far_seconds if ended_early(before) else planned.seconds
+    then = planned.far_seconds if before.ended_early else planned.seconds
     return before.duration_s * wanted / then
 
 

@@ -92,11 +92,6 @@ class Plan:
         """A guess at the whole duration."""
         return sum(one.seconds for one in self.checks)
 
-    @property
-    def far_seconds(self) -> float:
-        """The same where all requirements are far from their thresholds."""
-        return sum(one.far_seconds for one in self.checks)
-
 
 def plan(spec: Spec, *, only: Iterable[str] = ()) -> Plan:
     """The plan of a spec.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from evalspec.clocks import now_ns
 from evalspec.errors import WorkerError
 from evalspec.evidence.frozen import Cell, Cells
+from evalspec.evidence.record import LOOK
 from evalspec.language.inputs import Probe, Samples, Schedule, Variant
 from evalspec.language.timings import Telemetry
 from evalspec.running.children.jobs import CheckJob
@@ -62,8 +63,6 @@ class AtLook:
 
 WHOLE = AtLook()
 """All of a measurement at once."""
-LOOK = "look"
-"""Fact of a process: the number of the look that it was measured for."""
 
 
 class Timing(Protocol):

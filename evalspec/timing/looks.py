@@ -37,3 +37,8 @@ def with_fewer(check: Timed, processes: int, **fields: object) -> Timed:
     for name, value in private.items():
         setattr(fewer, name, value)
     return fewer
+
+
+def forms(check: Timed) -> tuple[Timed, ...]:
+    """A check after 3 processes, after two thirds of them, and whole."""
+    return (*(with_fewer(check, some) for some in looks_at(getattr(check, COUNT))), check)

@@ -15,6 +15,7 @@ from evalspec.checks.system.latency.spec import Latency
 from evalspec.checks.system.load.spec import Load
 from evalspec.checks.system.throughput.spec import Throughput
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Side
+from evalspec.evidence.record import LOOK
 from evalspec.language.inputs import Probe, Samples, Schedule
 from evalspec.language.parts import Access, Check, CheckResult, Known
 from evalspec.language.requirement import Requirement
@@ -22,7 +23,7 @@ from evalspec.running.children.jobs import CheckJob, SpecParts
 from evalspec.running.children.looks import farther, in_looks, is_far
 from evalspec.running.children.process import Limits
 from evalspec.running.requirements import SignificanceLevels
-from evalspec.running.timing import LOOK, WHOLE, AtLook
+from evalspec.running.timing import WHOLE, AtLook
 
 LEVELS = SignificanceLevels(0.95, 0.002)
 SCHEDULE = Schedule(kind="single_stream", queries=10)

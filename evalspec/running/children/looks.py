@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalspec.evidence.reasons import Cause, Reason
+from evalspec.evidence.record import LOOK, LOOKS
 from evalspec.evidence.test import Test, holds
 from evalspec.evidence.words import in_percent
 from evalspec.language.parts import Check, CheckResult, Known
@@ -149,4 +150,4 @@ def _ended(result: CheckResult, look: int, looks: int, *, invalid: bool) -> Chec
 
 
 def _with_look(result: CheckResult, look: int, looks: int) -> CheckResult:
-    return replace(result, conditions={**result.conditions, "look": look, "looks": looks})
+    return replace(result, conditions={**result.conditions, LOOK: look, LOOKS: looks})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalspec.errors import NotRunError
 from evalspec.evidence.frozen import Cells
-from evalspec.evidence.record import ModelRecord
+from evalspec.evidence.record import LOOK, ModelRecord
 from evalspec.language.inputs import Probe, Samples, Schedule, Variant
 from evalspec.running.children.jobs import probes_file, samples_file
 from evalspec.running.children.messages import Progress
@@ -17,7 +17,7 @@ from evalspec.running.folders import read_record
 from evalspec.running.options import Options
 from evalspec.running.probes import read_probes
 from evalspec.running.samples import read_samples
-from evalspec.running.timing import LOOK, WHOLE, AtLook
+from evalspec.running.timing import WHOLE, AtLook
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

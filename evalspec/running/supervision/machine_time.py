@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from evalspec.measure.processor_ticks import count_processors, read_ticks
+
 STAT = Path("/proc/stat")
 
 
@@ -43,11 +45,6 @@ def _own_s() -> float:
 def _machine() -> tuple[float, float, float, float] | None:
     """Ticks since the machine started: all, busy, stolen; and its processors."""
     try:
-        lines = STAT.read_bytes().splitlines()
+        return *read_ticks(STAT), float(count_processors(STAT))
     except OSError:
         return None
-    # user nice system idle iowait irq softirq steal
-    ticks = [float(word) for word in lines[0].split()[1:9]]
-    ticks += [0.0] * (8 - len(ticks))
-    count = sum(line[:3] == b"cpu" for line in lines) - 1
-    return sum(ticks), ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6], ticks[7], float(count)

@@ -159,7 +159,7 @@ class Percentile(Queries, Estimate):
     @cached_property
     def _effect_beside(self) -> float:
         """Design effect of queries that are slow beside those around them: by the median of each 50 in a row."""
-        beside = [_by_course(series) for series in self.processes]
+        beside = [by_course(series) for series in self.processes]
         own = float(np.quantile(np.concatenate(beside), self.p, method="inverted_cdf"))
         over = [series > own for series in beside]
         effect = design_effect(over, inside=True)
@@ -382,11 +382,15 @@ def percentile(latencies_ms: Sequence[NDArray[np.float64]], p: float) -> Percent
     return Percentile(as_processes(latencies_ms), p)
 
 
-def _by_course(series: NDArray[np.float64]) -> NDArray[np.float64]:
+def by_course(series: NDArray[np.float64]) -> NDArray[np.float64]:
     """Latencies by the median of the 50 around them, shape (q,)."""
-    medians = np.array([np.median(some) for some in np.array_split(series, max(1, len(series) // COURSE))])
-    sizes = [len(some) for some in np.array_split(series, max(1, len(series) // COURSE))]
-    found: NDArray[np.float64] = series / np.maximum(np.repeat(medians, sizes), 1e-9)
+    count = max(1, len(series) // COURSE)
+    length, longer = divmod(len(series), count)
+    # As many parts as 50 go into it, the first of them longer by one.
+    first, rest = np.split(series, [longer * (length + 1)])
+    parts = (first.reshape(longer, length + 1), rest.reshape(count - longer, length))
+    around = np.concatenate([np.repeat(np.median(part, axis=1), part.shape[1]) for part in parts])
+    found: NDArray[np.float64] = series / np.maximum(around, 1e-9)
     return found
 
 

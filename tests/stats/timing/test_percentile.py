@@ -16,7 +16,7 @@ from scipy.stats import binom, norm
 
 from evalspec.stats.tails import at_least, at_most
 from evalspec.stats.timing.dependence import design_effect, separate_episodes
-from evalspec.stats.timing.percentile import percentile, queries_needed
+from evalspec.stats.timing.percentile import by_course, percentile, queries_needed
 from evalspec.stats.timing.share_over import share_over
 from tests.stats.simulated import ALLOWED, REPEATS, p_values, wrong_claims
 
@@ -464,3 +464,10 @@ def test_n_to_decide_where_processes_differ_counts_processes() -> None:
     for one in needed:
         assert one is not None and (one.unit, one.now) == ("processes", 5) and one > 5
     assert needed[0] == needed[1]
+
+
+@pytest.mark.parametrize("n", [1, 49, 50, 99, 100, 149, 1234])
+def test_queries_are_held_against_the_median_of_the_fifty_around_them(n: int) -> None:
+    series = np.random.default_rng(n).lognormal(0.0, 0.3, n)
+    parts = np.array_split(series, max(1, n // 50))
+    assert by_course(series).tolist() == np.concatenate([part / np.median(part) for part in parts]).tolist()

@@ -10,7 +10,7 @@ from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
 from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming
 from evalspec.timing.budget import START_S
-from evalspec.timing.looks import looks_at, with_fewer
+from evalspec.timing.looks import forms
 
 INTERVAL = "t over processes; against a model t over pairs of processes (log ratios, or differences)"
 
@@ -104,7 +104,7 @@ class ColdStart(Check):
 
     def looks(self, known: Known) -> tuple[ColdStart, ...]:
         """After 3 processes, and after two thirds of them."""
-        return (*(with_fewer(self, some) for some in looks_at(self.processes)), self)
+        return forms(self)
 
     def needs(self) -> tuple[Need, ...]:
         """Processes of the model, and pairs with every model that a requirement names."""

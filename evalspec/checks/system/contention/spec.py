@@ -14,7 +14,7 @@ from evalspec.language.declarations import Circumstance, Effort
 from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming, SpecNames
 from evalspec.language.units import custom_error
 from evalspec.timing.budget import BATCHES, BLOCK_S, CONNECTIONS, START_S, WARMUP_S
-from evalspec.timing.looks import looks_at, with_fewer
+from evalspec.timing.looks import forms
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
@@ -121,7 +121,7 @@ class Contention(Check):
 
     def looks(self, known: Known) -> tuple[Contention, ...]:
         """After 3 pairs, and after two thirds of them."""
-        return (*(with_fewer(self, some) for some in looks_at(self.processes)), self)
+        return forms(self)
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model in pairs."""

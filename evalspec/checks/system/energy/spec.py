@@ -12,7 +12,7 @@ from evalspec.language.declarations import Effort
 from evalspec.language.parts import Check, DatasetName, Known, Need, NeedTiming
 from evalspec.language.units import Duration, Share
 from evalspec.timing.budget import BATCHES, CONNECTIONS, START_S, WARMUP_S
-from evalspec.timing.looks import looks_at, with_fewer
+from evalspec.timing.looks import forms
 
 if TYPE_CHECKING:
     from evalspec.language.requirement import Requirement
@@ -118,7 +118,7 @@ class Energy(Check):
 
     def looks(self, known: Known) -> tuple[Energy, ...]:
         """After 3 processes, and after two thirds of them; not where load levels follow from the throughput of all."""
-        return () if self.levels else (*(with_fewer(self, some) for some in looks_at(self.processes)), self)
+        return () if self.levels else forms(self)
 
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and pairs with every model that a requirement names."""

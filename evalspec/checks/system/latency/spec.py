@@ -43,6 +43,7 @@ GUESS_MS = 5.0
 NOT_PAIRED = (USER_RATE, POOLED_GAP, *TOKEN_FACTS)
 """Metrics of streamed answers that are not compared with another model's."""
 LOOK_S = 1.5
+"""Each process of a check that may end early is measured at least so long: few must see all bursts."""
 AT_A_LOOK = 1.25
 """Times the queries that are planned in all, without which nothing passes at an early look."""
 STREAMS = 8
@@ -240,11 +241,8 @@ class Latency(Check):
         Args:
             planned: Of this form.
         """
-        return (
-            0
-            if self._whole in (None, self.processes)
-            else ceil(AT_A_LOOK * planned * (self._whole or 0) / self.processes)
-        )
+        whole = self._whole or self.processes
+        return 0 if whole == self.processes else ceil(AT_A_LOOK * planned * whole / self.processes)
 
     @property
     def batch(self) -> int:
