@@ -289,13 +289,16 @@ def _blocks(
     caption = "Mean over fresh processes; each bound by itself."
     if connections is not None:
         caption += f" Requests to the server under way at a time: {connections}; the latency is with all of them."
+    caption = " ".join([caption, *_not_timed(check)])
     table = Table(title="Throughput by batch size", caption=caption, columns=head, rows=tuple(rows))
     best = best_sizes(
         {size: at.estimate.value for size, at in batches.items()},
         {size: _batch_ms(at) for size, at in batches.items()},
         spent,
     )  # fmt: skip
-    return [*([_curve(check, batches, confidence)] if len(batches) >= FEWEST_BATCHES else []), table, best]
+    curve = [_curve(check, batches, confidence)] if len(batches) >= FEWEST_BATCHES else []
+    # Of sizes of which some were not timed none is the best.
+    return [*curve, table, *([] if check.left_out else [best])]
 
 
 def _curve(check: Throughput, batches: Mapping[int, AtBatch], confidence: float) -> Curve:

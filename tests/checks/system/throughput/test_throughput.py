@@ -16,7 +16,7 @@ from evalspec.checks.system.throughput.spec import Throughput
 from evalspec.evidence.blocks import Curve, Table
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.language.inputs import Samples, Schedule
-from evalspec.language.parts import CheckResult, NeedTiming, SpecNames
+from evalspec.language.parts import CheckResult, Known, NeedTiming, SpecNames
 from evalspec.language.requirement import Requirement
 from evalspec.loading.crosscheck import unknown_part
 from evalspec.running.requirements import SignificanceLevels, write_tests
@@ -382,3 +382,12 @@ def test_a_draft_is_short(tmp_path: Path) -> None:
     inputs = FakeInputs(tmp_path, samples=timings(1.0), draft=True)
     Throughput(dataset="test").run(inputs)
     assert all(schedule.processes == 1 and schedule.min_s < 0.1 for schedule in inputs.schedules)
+
+
+def test_an_early_look_at_some_sizes_names_none_as_the_best(tmp_path: Path) -> None:
+    whole = Throughput(dataset="test", batch_sizes=(1, 8, 32), require=(NEEDED,))
+    look = whole.looks(Known())[0]
+    result = look.run(FakeInputs(evidence=tmp_path, samples=timings(1.0)))
+    (table,) = result.blocks
+    assert isinstance(table, Table) and "Batch sizes 1 and 8 were not timed." in (table.caption or "")
+    assert "best_batch" not in result.estimates and "best_batch" in result.missing
