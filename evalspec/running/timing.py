@@ -70,7 +70,7 @@ class Timing(Protocol):
 
     @property
     def last_look(self) -> int | None:
-        """Number of the last look that was measured for, of a measurement that is over; None: it had no looks."""
+        """Number of the last look of a measurement that is over, 0 if it had no looks; None: it is made now."""
         ...
 
     @property

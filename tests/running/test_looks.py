@@ -245,8 +245,14 @@ def test_earlier_timings_end_where_they_ended_and_are_void_where_that_decides_no
     # A far one that went on to the end is judged by all that was measured.
     whole = in_looks(job(check), Counting(last_look=3), measured([10.0, 10.0, 10.0]), judged=judged)
     assert whole.conditions["look"] == 3 and whole.invalid is None
-    none = in_looks(job(check), Counting(), measured([10.0]), judged=judged)
-    assert LOOK not in none.conditions or none.conditions["look"] == 1
+
+
+@pytest.mark.parametrize("stop_early", [True, False])
+def test_earlier_timings_without_looks_are_given_back_without_looks(stop_early: bool) -> None:
+    """Whatever the policy is now: in another order, samples of one batch size would be taken for another."""
+    timing = Counting(last_look=0)
+    result = in_looks(job(latency("latency_p99 <= 30 ms"), stop_early=stop_early), timing, measured([10.0]))
+    assert timing.told == [("candidate", 0, 5, None)] and LOOK not in result.conditions
 
 
 def test_an_early_look_at_latency_plans_the_same_queries_in_each_process() -> None:

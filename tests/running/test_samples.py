@@ -78,6 +78,7 @@ def test_replay_tells_an_audit_and_another_way_of_measuring_by_what_they_say_of_
         ([plain], {"repeats": 2}, "no item was sent twice"),
         ([audit], {}, "a different number of repeats here from 1"),
         ([told("open_loop", 1)], {}, "have open_loop here, where single_stream"),
+        ([plain], {"batch": 2}, "batches of 1 here, where 2 is needed"),
     ):
         with pytest.raises(NotRunError, match=message):
             asked(samples, **fields)
@@ -151,7 +152,7 @@ def test_torn_probes_are_one_sentence(tmp_path: Path) -> None:
 def test_sizes_are_kept_and_replayed(tmp_path: Path) -> None:
     sized = replace(some("a", 0, 3, 2), sizes=np.array([1, 2, 9]))
     write_samples([sized, some("a", 1, 4, 2)], tmp_path / "samples-c.parquet")
-    schedule = Schedule(kind="open_loop", queries=3, processes=2, sizes=np.array([1, 2, 9]))
+    schedule = Schedule(kind="open_loop", queries=3, processes=2, batch=2, sizes=np.array([1, 2, 9]))
     one, other = Replay(tmp_path, "c").measure(schedule, "test", "a", lambda *_: None)
     assert one.sizes is not None and one.sizes.tolist() == [1, 2, 9]
     assert other.sizes is None

@@ -47,7 +47,8 @@ def in_looks(
     """
     last = timing.last_look
     served = frozenset(name for name, model in job.parts.models.items() if model.served)
-    forms = job.check.looks(Known(served)) if job.stop_early or last is not None else ()
+    # Earlier timings are given back in the order in which they were made, with looks or without.
+    forms = job.check.looks(Known(served)) if (job.stop_early if last is None else last > 0) else ()
     if not forms:
         return measured(job, timing)
     staged, levels = StagedTiming(timing), SignificanceLevels(job.confidence, job.alpha_fail)

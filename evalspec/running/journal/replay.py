@@ -40,10 +40,10 @@ class Replay:
         self.probes: tuple[Probe, ...] = tuple(self._probes)
 
     @property
-    def last_look(self) -> int | None:
-        """Number of the last look that was measured for."""
+    def last_look(self) -> int:
+        """Number of the last look that was measured for; 0: these were measured without looks."""
         told = [one.details.get(LOOK) for one in self.samples] + [one.facts.get(LOOK) for one in self.probes]
-        return max((look for look in told if isinstance(look, int)), default=None)
+        return max((look for look in told if isinstance(look, int)), default=0)
 
     def measure(
         self, schedule: Schedule, dataset: str, model: str, progress: Progress, stage: AtLook = WHOLE
@@ -62,6 +62,9 @@ class Replay:
         other = next((one for one in taken if one.details.get("kind", schedule.kind) != schedule.kind), None)
         if other is not None:
             raise NotRunError(f"the raw samples have {other.details['kind']} here, where {schedule.kind} is needed")
+        other = next((one for one in taken if one.batch != schedule.batch), None)
+        if other is not None:
+            raise NotRunError(f"the raw samples have batches of {other.batch} here, where {schedule.batch} is needed")
         if any(one.details.get("repeats", schedule.repeats) != schedule.repeats for one in taken):
             raise NotRunError(f"the raw samples have a different number of repeats here from {schedule.repeats}")
         return taken
