@@ -9,6 +9,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.evidence.notes import limit_line
@@ -197,9 +198,12 @@ def environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
+    from evalspec.report.compiled_templates import CompiledTemplates
+
     def finalize(value: object) -> object:
         return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
+    here = Path(__file__)
     made = Environment(
         loader=PackageLoader("evalspec.report", "templates"),
         autoescape=True,
@@ -207,6 +211,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=finalize,
+        bytecode_cache=CompiledTemplates(here.with_name("templates") / "__pycache__", here.read_bytes()),
     )
     made.filters["ticks"] = _ticks
     made.filters["breaks"] = _breaks

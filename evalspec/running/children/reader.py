@@ -21,6 +21,7 @@ from evalspec.running.children.same_files import FilesWatch
 def start(parts: SpecParts) -> Handler:
     """The handler of this child."""
     arrow_without_pandas()
+    import pyarrow as pa
 
     def handle(question: Message, progress: Progress) -> Message:
         name = str(question["name"])
@@ -36,6 +37,8 @@ def start(parts: SpecParts) -> Handler:
                 return {"record": told.model_dump(mode="json"), "kept": False, "files": files.end()}
             writer = RowsWriter(Path(question["keep"]) if "keep" in question else None)
             record = dataset_record(name, parts, writer).model_dump(mode="json")
+            # Held memory would keep this child from waiting for the next question.
+            pa.default_memory_pool().release_unused()
             return {"record": record, "kept": writer.end(), "files": files.end()}
         return {"record": model_record(name, parts.models[name], parts.access).model_dump(mode="json")}
 

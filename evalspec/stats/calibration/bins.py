@@ -110,9 +110,10 @@ def cut_finely(c: FloatArray, y: BoolArray, bins: int, scheme: Scheme) -> tuple[
         none, zero = np.empty(0), np.empty(0, dtype=np.int64)
         empty = Bins(none, zero, none, none, zero, bins)
         return empty, empty
-    asked, finest = _levels(c, bins, scheme)
+    cells = _cells(c) if len(c) >= MANY else None
+    asked, finest = _levels(c, cells, bins, scheme)
     levels = np.union1d(asked, finest)
-    place = _placed(c, levels)
+    place = np.searchsorted(levels, c) if cells is None else _placed(c, cells, levels)
     most = len(levels) + 1
     count = np.bincount(place, minlength=most)
     total = np.bincount(place, weights=c, minlength=most).astype(np.float64)
@@ -250,25 +251,24 @@ def in_range(confidences: FloatArray) -> None:
         raise InputError(f"confidences lie in 0..1, and {int(wrong.sum())} of {c.size} do not, such as {c[wrong][0]}")
 
 
-def _levels(confidences: FloatArray, bins: int, scheme: Scheme) -> tuple[FloatArray, FloatArray]:
+def _levels(
+    confidences: FloatArray, cells: IntArray | None, bins: int, scheme: Scheme
+) -> tuple[FloatArray, FloatArray]:
     """Highest confidence of each bin but the last, and of each cell but the last, both in rising order.
 
     Rows of equal confidence are never parted.
     """
     n = len(confidences)
     # The whole number nearest to k n / bins, from 0 on.
-    ranks = [np.maximum((2 * n * np.arange(1, k) + k) // (2 * k) - 1, 0) for k in (bins, FINEST)]
-    quantiles = _ranked(confidences, np.concatenate(ranks))
+    each = [np.maximum((2 * n * np.arange(1, k) + k) // (2 * k) - 1, 0) for k in (bins, FINEST)]
+    ranks = np.concatenate(each)
+    quantiles = np.partition(confidences, ranks)[ranks] if cells is None else _ranked(confidences, cells, ranks)
     asked = np.linspace(0.0, 1.0, bins + 1)[1:-1] if scheme == "equal_width" else np.unique(quantiles[: bins - 1])
     return asked, np.unique(quantiles[bins - 1 :])
 
 
-def _ranked(values: FloatArray, ranks: IntArray) -> FloatArray:
-    """Values in 0..1 at these ranks of their rising order, shape as ``ranks``; of many rows few are sorted."""
-    if len(values) < MANY:
-        first: FloatArray = np.partition(values, ranks)[ranks]
-        return first
-    cells = _cells(values)
+def _ranked(values: FloatArray, cells: IntArray, ranks: IntArray) -> FloatArray:
+    """Values in 0..1 at these ranks of their rising order, shape as ``ranks``: few of many rows are sorted."""
     below = np.cumsum(np.bincount(cells, minlength=CELLS + 1))
     holding = np.searchsorted(below, ranks, side="right")
     wanted = np.zeros(CELLS + 1, dtype=np.bool_)
@@ -280,12 +280,10 @@ def _ranked(values: FloatArray, ranks: IntArray) -> FloatArray:
     return order_statistics
 
 
-def _placed(values: FloatArray, levels: FloatArray) -> IntArray:
+def _placed(values: FloatArray, cells: IntArray, levels: FloatArray) -> IntArray:
     """Number of levels below each value in 0..1, shape (n,)."""
-    if len(values) < MANY:
-        return np.searchsorted(levels, values)
     # Cells rise with the values, so where a cell holds no level its number alone tells.
-    cells, at = _cells(values), _cells(levels)
+    at = _cells(levels)
     place = np.searchsorted(at, np.arange(CELLS + 1))[cells]
     mixed = np.zeros(CELLS + 1, dtype=np.bool_)
     mixed[at] = True
@@ -295,7 +293,8 @@ def _placed(values: FloatArray, levels: FloatArray) -> IntArray:
 
 
 def _cells(values: FloatArray) -> IntArray:
-    return (values * CELLS).astype(np.int64)
+    """Number of the cell of equal width that holds each value in 0..1, shape (n,)."""
+    return np.multiply(values, CELLS, out=np.empty(len(values), dtype=np.int64), casting="unsafe")
 
 
 def _merge(count: list[int], wrong: list[float], least: float) -> list[int]:
