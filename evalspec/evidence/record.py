@@ -121,6 +121,28 @@ class EvidenceFile(Frozen):
     what: str
 
 
+class LostState(Frozen):
+    """Something of a checkpoint that is not as it was when it was read and saved again."""
+
+    name: str = Field(description="Of the tensor or value, with that of its file where there are several; or a file.")
+    what: Literal["gone", "type", "shape", "value", "absent", "passed over"] = Field(
+        description="`gone`: not saved again; `absent`: the spec says that it must be there; `passed over`: a newer "
+        "checkpoint than the one that was saved again."
+    )
+    then: str = Field("", description="Type or shape before.")
+    now: str = Field("", description="Type or shape after.")
+
+
+class Resaved(Frozen):
+    """A checkpoint that a training has read and saved again at once."""
+
+    file: str = Field("", description="Newest file that was compared.")
+    names: int = Field(0, description="Tensors and values that were compared.")
+    lost: int = Field(0, description="Those that are not as they were.")
+    first: tuple[LostState, ...] = Field((), description="The first of them.")
+    unknown: str | None = Field(None, description="Why nothing can be said; None: it can.")
+
+
 class Kill(Frozen):
     """A kill of a run's whole process group, after which the same command was started again."""
 
@@ -132,6 +154,7 @@ class Kill(Frozen):
     resume_s: float | None = Field(
         None, description="From the second start to the first evaluation beyond the step; None: it got to none."
     )
+    resaved: Resaved | None = Field(None, description="Round trip of its newest checkpoint; None: none was made.")
 
 
 class TrainedRun(Frozen):

@@ -225,7 +225,8 @@ class MadeRuns:
             out=str(self._folder / FOLDER / one.name / run.name), printed=str(logs / f"{one.name}-{run.name}.log"),
             measures=one.measures, plain=run.part == "plain", **(self._kill(one, run) if run.part == "kill" else {}),
         )  # fmt: skip
-        times = 1 if run.part != "kill" else 1 + KILL_ATTEMPTS
+        # Of a run that is killed: attempts to do so, a round trip, and the second start.
+        times = 1 if run.part != "kill" else 2 + KILL_ATTEMPTS
         told = self._supervisor().ask(
             asdict(asked), progress=self._observer.progress, time_s=times * one.training.limit_s + END_S
         )
