@@ -112,7 +112,5 @@ def write_trainings(folder: Path, flaws: Mapping[str, str], *, round_trip: bool)
     trainings = "".join(TRAINING.format(name=name, more=more).rstrip(" ") + end for name, more in flaws.items())
     checks = "".join(CHECK.format(name=name) for name in flaws)
     gate = folder / "gate.yaml"
-    gate.write_text(
-        f"evalspec: 1\nname: resumed\ntrainings:{trainings}\nsystem:{checks}\npolicy: {{screens: 'off'}}\n"
-    )
+    gate.write_text(f"evalspec: 1\nname: resumed\ntrainings:{trainings}\nsystem:{checks}\npolicy: {{screens: 'off'}}\n")
     return gate

@@ -146,9 +146,7 @@ def _checkpoint(name: str) -> str | None:
     return numbers[0] if numbers else None
 
 
-def _states(
-    before: Path, now: Path, pairs: Mapping[str, str | None], ignored: Iterable[str]
-) -> tuple[State, State]:
+def _states(before: Path, now: Path, pairs: Mapping[str, str | None], ignored: Iterable[str]) -> tuple[State, State]:
     """What the files held before, and what they hold now."""
     then: dict[Key, StateValue] = {}
     after: dict[Key, StateValue] = {}
