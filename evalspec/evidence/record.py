@@ -24,9 +24,9 @@ Dimension = Literal["system", "model", "data"]
 CheckStatus = Literal["measured", "not_run", "invalid", "error"]
 Control = Literal["applied", "unavailable", "not attempted"]
 Direction = Literal["loosened", "tightened", "changed"]
-RunPart = Literal["run", "kill", "twin", "plain"]
+RunPart = Literal["run", "kill", "twin", "plain", "paired"]
 """``kill``: it is killed once and started again; ``twin``: a seed that another run has too; ``plain``: without
-checkpoints."""
+checkpoints; ``paired``: with them, beside one without."""
 RunEnd = Literal["ended", "failed", "out_of_memory", "limit", "cut"]
 """``ended``: with code 0; ``out_of_memory``, ``limit``: it was killed for one; ``cut``: a draft stopped it."""
 
@@ -174,6 +174,7 @@ class TrainedRun(Frozen):
     replaced: bool = Field(False, description="It was spoiled, and a new run replaced it.")
     said: str = Field("", description="Last line that it printed, where it did not end well.")
     part: RunPart = Field("run", description="`run`: it counts; others are made to try the recipe.")
+    pair: int | None = Field(None, description="Number of the pair of runs, with and without checkpoints.")
     kill: Kill | None = Field(None, description="Kill in the middle of it; None: it was let run.")
     log: EvidenceFile | None = Field(None, description="Its log, as written; None: it left none.")
     saved: EvidenceFile | None = Field(None, description="The model that it saved; None: it saved none.")

@@ -436,7 +436,7 @@ class TrialRuns:
     Args:
         kills: Runs that are killed once and started again; half of them while a checkpoint is written.
         twins: Runs of a seed that another run has too.
-        plain: Runs without checkpoints, of seeds that others have too.
+        plain: Pairs of runs with and without checkpoints, of seeds that others have too.
     """
 
     kills: int = 0

@@ -55,7 +55,7 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
         raise NotRunError(f"nothing of {check.training} was killed: {why}")
     estimates, missing = _estimates(check, killed, runs, whole, steady)
     return CheckResult(
-        estimates=_admitted(killed, estimates),
+        estimates=_admitted(killed, _pairs(runs), estimates),
         missing=missing,
         blocks=show.blocks(killed),
         counts=Counts(attempted=len(killed), used=len(killed), errored=0),
@@ -175,14 +175,9 @@ def _estimates(
         made[STATE] = state
     else:
         missing[STATE] = state
-    pairs = [
-        (_took(whole[key]), _took(rows))
-        for rows in runs.values()
-        if rows[0]["part"] == "plain" and rows[0]["status"] == "ended"
-        and (key := (rows[0]["seed"], rows[0]["workers"])) in whole
-    ]  # fmt: skip
+    pairs = _pairs(runs)
     if len(pairs) > 1:
-        made[OVERHEAD] = overhead([one for one, _ in pairs], [one for _, one in pairs])
+        made[OVERHEAD] = overhead([_took(kept) for kept, _ in pairs], [_took(plain) for _, plain in pairs])
     else:
         missing[OVERHEAD] = "there are no two pairs of runs with and without checkpoints: see `without_checkpoints:`"
     return made, missing
@@ -233,23 +228,34 @@ def _of(name: str, numbers: Mapping[tuple[str, int], str]) -> dict[int, str]:
     return {step: value for (metric, step), value in numbers.items() if metric == name}
 
 
-def _took(rows: Sequence[Row]) -> float:
-    return float(rows[0]["end_s"]) + float(rows[0]["before_s"] or 0.0)
+def _pairs(runs: Mapping[str, Sequence[Row]]) -> list[tuple[Row, Row]]:
+    """Runs with and without checkpoints, made one after the other, both of which came to their end."""
+    ends = {(rows[0]["part"], rows[0]["pair"]): rows[0] for rows in runs.values() if rows[0]["status"] == "ended"}
+    numbers = [number for part, number in ends if part == "plain" and ("paired", number) in ends]
+    return [(ends["paired", number], ends["plain", number]) for number in numbers]
+
+
+def _took(run: Row) -> float:
+    return float(run["end_s"]) + float(run["before_s"] or 0.0)
 
 
 def _admitted(
-    killed: Sequence[KilledTraining], estimates: Mapping[str, Estimate | Fact]
+    killed: Sequence[KilledTraining], pairs: Sequence[tuple[Row, Row]], estimates: Mapping[str, Estimate | Fact]
 ) -> dict[str, Estimate | Fact | Measured]:
     """Estimates, void where other work may have spoiled them."""
+    reasons: dict[str, str] = {}
     spoiled = [one for one in killed if one.spoiled is not None]
-    if not spoiled:
+    if spoiled:
+        reasons[RESUME] = OnlyWorse(f"in {spoiled[0].name} {spoiled[0].spoiled}", Cause.OTHER_WORK)
+        if any(one.status == "limit" for one in spoiled):
+            # It may have come to its limit because it was slowed down.
+            reasons[RECOVERED] = reasons[RESUME]
+    beside = next((run for pair in pairs for run in pair if run["spoiled"] is not None), None)
+    if beside is not None:
+        # It may have taken longer with checkpoints or without.
+        reasons[OVERHEAD] = BySurroundings(f"in {beside['run']} {beside['spoiled']}", Cause.OTHER_WORK)
+    if not reasons:
         return dict(estimates)
-    why = f"in {spoiled[0].name} {spoiled[0].spoiled}"
-    worse = OnlyWorse(why, Cause.OTHER_WORK)
-    reasons: dict[str, str] = {RESUME: worse, OVERHEAD: BySurroundings(why, Cause.OTHER_WORK)}
-    if any(one.status == "limit" for one in spoiled):
-        # It may have come to its limit because it was slowed down.
-        reasons[RECOVERED] = worse
     return {name: Measured(one, invalid=reasons.get(name)) for name, one in estimates.items()}
 
 

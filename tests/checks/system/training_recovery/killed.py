@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,9 @@ def killed_table(kills: int = 14, torn: int = 0, plain_s: float = 105.0, twins: 
     for number in range(kills):
         dead = number < torn
         runs.append(killed(number % 5, number, **how, status="failed" if dead else "ended"))
-    runs += [whole(seed, "plain", plain_s + seed / 10) for seed in range(5)]
+    for seed in range(5):
+        runs.append(replace(whole(seed, "paired"), pair=seed))
+        runs.append(replace(whole(seed, "plain", plain_s + seed / 10), pair=seed))
     return supervised_table(runs, RECIPE, tuple(COLUMNS), 5)
 
 
