@@ -170,6 +170,9 @@ class TrainedRun(Frozen):
     lag_s: float | None = Field(None, description="By so much the log's clock fell behind that of the process.")
     peak_mib: float = Field(description="Largest resident size of the process and all that it started.")
     others_share: float | None = Field(None, description="Share of all processors that other work used meanwhile.")
+    gpu_others_share: float | None = Field(
+        None, description="Share of time in which others used the GPU of the run that they used most."
+    )
     spoiled: str | None = Field(None, description="What the surroundings did to it, too much to be counted.")
     replaced: bool = Field(False, description="It was spoiled, and a new run replaced it.")
     said: str = Field("", description="Last line that it printed, where it did not end well.")

@@ -17,6 +17,7 @@ from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.record import Resaved
 from evalspec.language.parts import Access
 from evalspec.logs import Log, last_line
+from evalspec.measure.gpu_neighbours import GpuNeighbours
 from evalspec.pipeline.untrusted_code import need_trust
 from evalspec.processes import Guarded
 from evalspec.redaction import Redaction
@@ -108,6 +109,7 @@ class _Run:
         self._progress = progress
         self._out = Path(asked.out)
         self._printed = Log(Path(asked.printed), Redaction.of(job.access.env))
+        self._gpus = GpuNeighbours()
         self._peak = 0
         self._looked = self._told = -TOLD_EVERY_S
 
@@ -120,10 +122,14 @@ class _Run:
         self._printed.path.unlink(missing_ok=True)
         self._make_folder()
         machine, began = MachineTime(), time.monotonic()
-        killed = None if self._asked.kill_step is None else self._killed()
-        again = None if killed is None else self._resaved()
-        stopped, code, took_s, watch = self._whole(killed)
+        try:
+            killed = None if self._asked.kill_step is None else self._killed()
+            again = None if killed is None else self._resaved()
+            stopped, code, took_s, watch = self._whole(killed)
+        finally:
+            self._gpus.close()
         told = self._told_of(stopped, code, took_s, watch) | machine.told(time.monotonic() - began)
+        told |= self._gpus.told()
         return told if killed is None else told | {"kill": killed.told(watch) | {"resaved": again}}
 
     def _whole(self, killed: KilledRun | None) -> tuple[str | None, int | None, float, LogWatch]:
@@ -214,6 +220,7 @@ class _Run:
                 return "limit"
             if now_s - self._looked >= MEMORY_EVERY_S:
                 self._looked = now_s
+                self._gpus.look(process.pid)
                 self._peak = max(self._peak, resident_bytes(process.pid))
                 if self._job.memory_bytes is not None and self._peak > self._job.memory_bytes:
                     return "out_of_memory"
