@@ -13,9 +13,10 @@ from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.reasons import BySurroundings, Cause, OnlyWorse
 from evalspec.evidence.record import Counts
-from evalspec.evidence.words import and_list, plural
+from evalspec.evidence.words import and_list, duration, in_percent, plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.shares.proportion import Proportion
+from evalspec.stats.training.checkpoints import checkpoint_interval, lost_share
 from evalspec.stats.training.overhead import overhead, t_mean
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
         blocks=show.blocks(killed),
         counts=Counts(attempted=len(killed), used=len(killed), errored=0),
         conditions={"kills": len(killed), "in_a_checkpoint": sum(bool(one.kill["growing"]) for one in killed)},
-        notes=_notes(killed),
+        notes=[*_notes(killed), *_best_interval(check, estimates.get(OVERHEAD))],
         weakens=_weakens(check, killed),
     )  # fmt: skip
 
@@ -273,6 +274,23 @@ def _weakens(check: TrainingRecovery, killed: Sequence[KilledTraining]) -> list[
             f"{unknown[0].unknown}"
         )
     return lines
+
+
+def _best_interval(check: TrainingRecovery, cost: Estimate | Fact | None) -> list[str]:
+    """What interval of checkpoints loses the least time, where the spec says the present one and how often it fails."""
+    every_s, fails_s, share = check.checkpoint_every_s, check.failure_every_s, None if cost is None else cost.value
+    if every_s is None or fails_s is None or share is None:
+        return []
+    if share <= 0.0:
+        return ["Checkpoints cost no time that can be seen, so no interval is the best: write them more often."]
+    write_s = share * every_s
+    best_s = checkpoint_interval(write_s, fails_s)
+    now, least = lost_share(write_s, fails_s, every_s), lost_share(write_s, fails_s, best_s)
+    return [
+        f"A checkpoint costs {write_s:.3g} s of each {duration(every_s)}. With a failure every {duration(fails_s)} "
+        f"{in_percent(now, 1)} of the time goes into checkpoints and into steps that are made again; with one every "
+        f"{duration(best_s)} it would be {in_percent(least, 1)}, the least."
+    ]
 
 
 def _notes(killed: Sequence[KilledTraining]) -> list[str]:
