@@ -49,4 +49,4 @@ class KilledTraining:
     @property
     def changed(self) -> str | None:
         """Something of its state that the kill has changed; None: nothing that is known."""
-        return self.other or self.resaved
+        return "; ".join(one for one in (self.resaved, self.other) if one is not None) or None
