@@ -125,7 +125,7 @@ class LostState(Frozen):
     """Something of a checkpoint that is not as it was when it was read and saved again."""
 
     name: str = Field(description="Of the tensor or value, with that of its file where there are several; or a file.")
-    what: Literal["gone", "type", "shape", "value", "absent", "passed over"] = Field(
+    what: Literal["gone", "type", "size", "value", "absent", "passed over"] = Field(
         description="`gone`: not saved again; `absent`: the spec says that it must be there; `passed over`: a newer "
         "checkpoint than the one that was saved again."
     )

@@ -67,7 +67,7 @@ def resaved(before: Path, now: Path, asked: RoundTrip) -> Resaved:
     old, new = _files(before), _files(now)
     written = [name for name, stamp in new.items() if old.get(name) != stamp]
     if not old:
-        return Resaved(unknown="there was no checkpoint yet when it was killed")
+        return Resaved(unknown="when it was killed it had not written a checkpoint")
     if not written:
         return Resaved(unknown="started with the arguments of `round_trip` it wrote no checkpoint")
     pairs = {name: _counterpart(name, old) for name in written}
@@ -138,7 +138,7 @@ def _left_out(pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]
 
 
 def _checkpoint(name: str) -> str | None:
-    """What the files of one checkpoint have in common: their folder, or the first number; None: nothing."""
+    """Folder of the files of one checkpoint, or the first number in their names; None: neither."""
     folder, _, rest = name.partition("/")
     if rest:
         return f"{folder}/"
@@ -147,7 +147,7 @@ def _checkpoint(name: str) -> str | None:
 
 
 def _states(before: Path, now: Path, pairs: Mapping[str, str | None], ignored: Iterable[str]) -> tuple[State, State]:
-    """What the files held before, and what they hold now."""
+    """Contents of the files before, and now."""
     then: dict[Key, StateValue] = {}
     after: dict[Key, StateValue] = {}
     for name, other in pairs.items():
@@ -189,7 +189,7 @@ def _differences(then: State, after: State) -> Iterable[LostState]:
         elif now.type != was.type:
             yield LostState(name=shown, what="type", then=was.type, now=now.type)
         elif now.shape != was.shape:
-            yield LostState(name=shown, what="shape", then=str(was.shape), now=str(now.shape))
+            yield LostState(name=shown, what="size", then=str(was.shape), now=str(now.shape))
         elif now.digest != was.digest:
             yield LostState(name=shown, what="value")
 

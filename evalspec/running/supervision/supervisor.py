@@ -184,7 +184,7 @@ class _Run:
         raise InputError(f"{asked.name} ended before it could be killed", remedy="have it train and log for longer")
 
     def _resaved(self) -> dict[str, Any] | None:
-        """What a round trip does to the newest checkpoint, as a `Resaved` of a record; None: none is made.
+        """Outcome of a round trip of the newest checkpoint, as a `Resaved` of a record; None: none is made.
 
         Where a checkpoint was being written, nobody knows from which one it would go on.
         """

@@ -79,12 +79,12 @@ def _read(path: Path, name: str, start: bytes) -> dict[str, StateValue]:
 
 
 def _zip(path: Path, name: str) -> dict[str, StateValue]:
-    """What numpy or torch has packed."""
+    """Archive of numpy or of torch."""
     try:
         with zipfile.ZipFile(path) as packed:
             members = packed.namelist()
     except zipfile.BadZipFile as error:
-        raise InputError(f"{name} is torn: it is no whole archive") from error
+        raise InputError(f"{name} is torn: the archive is not complete") from error
     if any(one.rpartition("/")[2] == "data.pkl" for one in members):
         return _torch(path, name)
     if not members or not all(one.endswith(".npy") for one in members):
@@ -131,7 +131,7 @@ def _array(values: NDArray[np.generic]) -> StateValue:
 
 def _safetensors(path: Path, name: str) -> dict[str, StateValue]:
     """Its header says where each tensor lies."""
-    torn = InputError(f"{name} is torn: it is no whole safetensors file")
+    torn = InputError(f"{name} is torn: the safetensors file is not complete")
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -181,7 +181,7 @@ def _text(path: Path, name: str) -> dict[str, StateValue]:
         return dict(_flat(json.loads(text), ""))
     except ValueError as error:
         if path.suffix == ".json":
-            raise InputError(f"{name} is torn: it is no JSON") from error
+            raise InputError(f"{name} is torn: the JSON is not complete") from error
         return {"": _plain(text)}
 
 

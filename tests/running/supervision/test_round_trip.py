@@ -77,7 +77,7 @@ def test_what_is_saved_again_as_it_was_has_lost_nothing(tmp_path: Path, name: st
         (without("step"), [("step", "gone")]),
         (without("step") | {"steps": 500}, [("step", "gone")]),
         (FULL | {"model.w": np.ones((2, 3), np.float16)}, [("model.w", "type")]),
-        (FULL | {"model.w": np.ones((3, 2), np.float32)}, [("model.w", "shape")]),
+        (FULL | {"model.w": np.ones((3, 2), np.float32)}, [("model.w", "size")]),
         (FULL | {"optimizer.m": np.ones(6)}, [("optimizer.m", "value")]),
         (FULL | {"nan": 0.0}, [("nan", "value")]),
         (FULL | {"more": 1}, []),
@@ -158,7 +158,7 @@ def test_bytes_that_are_the_same_need_not_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ({}, {"step000.npz": FULL}, "there was no checkpoint yet"),
+        ({}, {"step000.npz": FULL}, "it had not written a checkpoint"),
         ({"step500.npz": FULL}, {}, "it wrote no checkpoint"),
         ({"step500.npz": b""}, {"step500.npz": FULL}, "step500.npz is empty"),
         ({"step500.npz": FULL}, {"step500.npz": b""}, "step500.npz is empty"),

@@ -64,7 +64,7 @@ class Confirmation(Part):
     metric: SliceMetric | None = Field(
         None,
         description="Metric of the check `quality` that the saved models are scored by, precision, recall and f1 of "
-        "the second of two classes; default: accuracy, if the target is held against it.",
+        "the second of two classes; default: accuracy, if the target is about it.",
     )
     apart_from: tuple[DatasetName, ...] = Field(
         (), description="Datasets that the runs train and evaluate on: rows of `dataset` among them void the check."
@@ -222,7 +222,7 @@ class TimeToAccuracy(Check):
             return f"`confirm:` names {confirm.dataset} as rows that the runs saw and never saw: name two datasets"
         if confirm.metric is None and measure_named(self.goal.metric) not in (None, ACCURACY):
             return (
-                f"the target is held against {self.goal.metric}, which is not accuracy: name what the saved models are "
+                f"the target is about {self.goal.metric}, which is not accuracy: name what the saved models are "
                 f"scored by, such as `confirm: {{metric: {measure_named(self.goal.metric)}}}`"
             )
         metric = next(one for one in METRICS if one.name == confirm.scored_by)
@@ -232,7 +232,7 @@ class TimeToAccuracy(Check):
         if metric.unit == "fraction" and self.goal.value > 1.0:
             return f"`confirm:` scores {metric.name}, a fraction of 1, and the target is {self.target!r}"
         if metric.unit != "fraction" and self.goal.percent:
-            return f"`confirm:` scores {metric.name}, which is no share, and the target {self.target!r} is in %"
+            return f"`confirm:` scores {metric.name}, which is not a share, and the target {self.target!r} is in %"
         return missing_package(metric.name) or missing_detection(metric.name)
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:

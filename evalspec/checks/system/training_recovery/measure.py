@@ -86,12 +86,12 @@ def _numbers(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
 CHANGES: Mapping[str, str] = {
     "gone": "{name} is not saved again", "absent": "no checkpoint holds {name}",
     "passed over": "{name} is passed over for an older one", "value": "{name} has another value",
-    "type": "{name} is {now} and was {then}", "shape": "{name} has the shape {now} and had {then}",
+    "type": "{name} is {now} and was {then}", "size": "{name} has the shape {now} and had {then}",
 }  # fmt: skip
 
 
 def _resaved(kill: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """What a round trip lost, in words, and why that is not known."""
+    """Losses of a round trip, in words, and why they are not known."""
     found = kill.get("resaved")
     if not found or not found["lost"]:
         return None, None if not found else found["unknown"]
@@ -277,7 +277,7 @@ def _weakens(check: TrainingRecovery, killed: Sequence[KilledTraining]) -> list[
 
 
 def _best_interval(check: TrainingRecovery, cost: Estimate | Fact | None) -> list[str]:
-    """What interval of checkpoints loses the least time, where the spec says the present one and how often it fails."""
+    """Sentence on the interval of checkpoints that loses the least, if the spec says the present one and failures."""
     every_s, fails_s, share = check.checkpoint_every_s, check.failure_every_s, None if cost is None else cost.value
     if every_s is None or fails_s is None or share is None:
         return []

@@ -112,7 +112,7 @@ def test_a_metric_that_the_model_s_answers_do_not_give_is_not_run(tmp_path: Path
         ("eval_loss <= 0.3", {}, "`confirm:` scores accuracy, better when it rises"),
         ("eval_loss <= 0.3", {"metric": "log_loss"}, None),
         ("val_mae >= 3", {"metric": "mae"}, "`confirm:` scores mae, better when it falls"),
-        ("val_mae <= 3 %", {"metric": "mae"}, "which is no share"),
+        ("val_mae <= 3 %", {"metric": "mae"}, "which is not a share"),
         ("val_accuracy >= 94", {}, "a fraction of 1"),
         ("val_accuracy >= 94 %", {"apart_from": ["unseen"]}, "name two datasets"),
     ],
