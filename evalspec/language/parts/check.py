@@ -313,6 +313,15 @@ class Check(Part):
         """
         return None
 
+    def fault_of_made(self, training: str, model: Model) -> str | None:
+        """Reason why the models that a training makes can't be judged as the check says; None: they can.
+
+        Args:
+            training: Name of the training.
+            model: As the spec defines the model that it makes.
+        """
+        return None
+
     def same(self, requirement: Requirement) -> Same | None:
         """Claim of this requirement, if a requirement of another check may make the same claim: both count once.
 

@@ -12,11 +12,12 @@ from evalspec.errors import InputError, Problem
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
 from evalspec.language.header import Header, Misfit
-from evalspec.language.parts import Check, DatasetName, Need, NeedRows, Part, SpecNames, TrainingName
+from evalspec.language.parts import Check, DatasetName, Model, Need, NeedRows, Part, SpecNames, TrainingName
 from evalspec.language.where import column_family
 from evalspec.scoring.catalogue.boxes import missing_detection
+from evalspec.scoring.catalogue.labels import LABELS_ONLY
 from evalspec.scoring.catalogue.metrics import METRICS, REGRESSION, SliceMetric
-from evalspec.scoring.catalogue.text import missing_package
+from evalspec.scoring.catalogue.text import TEXTS, missing_package
 from evalspec.timing.targets import (
     EVALUATION_COLUMNS,
     NO_MEASURE,
@@ -53,7 +54,8 @@ LEAST_CONFIDENCE = 0.8
 MOST_MIN = 5_256_000.0
 """Ten years: no training takes that long."""
 ACCURACY = "accuracy"
-OF_NUMBERS = frozenset(one.name for one in REGRESSION)
+OF_NUMBERS, OF_TEXTS = frozenset(one.name for one in REGRESSION), frozenset(one.name for one in TEXTS)
+OF_LABELS = frozenset(one.name for one in LABELS_ONLY)
 _BINOMIAL = "exact binomial over runs: order statistics"
 
 
@@ -234,6 +236,18 @@ class TimeToAccuracy(Check):
         if metric.unit != "fraction" and self.goal.percent:
             return f"`confirm:` scores {metric.name}, which is not a share, and the target {self.target!r} is in %"
         return missing_package(metric.name) or missing_detection(metric.name)
+
+    def fault_of_made(self, training: str, model: Model) -> str | None:
+        """Answers that the metric of `confirm:` can't be computed from, where the spec says what the model gives."""
+        if self.confirm is None or training != self.training:
+            return None
+        metric = self.confirm.scored_by
+        unlike = metric in OF_NUMBERS or metric in OF_TEXTS or (metric in OF_LABELS and not model.multilabel)
+        if model.classes is not None and unlike:
+            return f"the model has `classes:`, and {metric} of `confirm:` can't be computed from its answers"
+        if "value" in model.outputs and metric not in OF_NUMBERS:
+            return f"the model gives numbers, and {metric} of `confirm:` can't be computed from them"
+        return None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
         """A label of words, of which there are no errors in numbers."""

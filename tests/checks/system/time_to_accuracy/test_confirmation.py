@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy, measure_named
@@ -18,6 +19,7 @@ from evalspec.language.parts import CheckResult, SpecNames
 from evalspec.language.predictions import Predictions
 from evalspec.stats.shares.proportion import Proportion
 from tests.fakes import FakeInputs, classifier, regressor
+from tests.stories.telling import command
 from tests.trainings.runs import recipe_run, recipe_table
 
 ROWS = 400
@@ -144,3 +146,35 @@ def test_errors_of_numbers_need_a_label_of_numbers() -> None:
 )  # fmt: skip
 def test_measures_are_named_after_metrics(measure: str, metric: str | None) -> None:
     assert measure_named(measure) == metric
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("classes", ["0", "1"]), "system[0]: the model has `classes:`, and mae of `confirm:` can't be computed"),
+        (("outputs", {"value": "y"}), None),
+    ],
+)
+def test_validate_knows_what_a_model_that_is_made_will_give(
+    tmp_path: Path, change: tuple[str, Any], said: str | None
+) -> None:
+    rows = tmp_path / "unseen.csv"
+    rows.write_text("x,y\n1,2.5\n")
+    model = {"kind": "onnx", "path": "{out}/m.onnx", "inputs": {"x": "x"}, "outputs": {"logits": "l"}} | dict([change])
+    spec = {
+        "evalspec": 1, "name": "made", "models": {"candidate": model},
+        "datasets": {"unseen": {"kind": "csv", "path": "unseen.csv", "label": "y"}},
+        "trainings": {"recipe": {
+            "kind": "command", "run": ["t", "{seed}", "{out}"], "seeds": 8, "limit": "1 min", "makes": "candidate",
+            "log": {"kind": "jsonl", "path": "{out}/l", "time": "t"},
+        }},
+        "system": [{
+            "check": "time_to_accuracy", "training": "recipe", "target": "val_mae <= 3",
+            "confirm": {"dataset": "unseen", "metric": "mae"}, "require": ["convergence_rate >= 50 %"],
+        }],
+    }  # fmt: skip
+    gate = tmp_path / "gate.yaml"
+    gate.write_text(yaml.safe_dump(spec))
+    done = command("validate", str(gate))
+    assert done.exit_code == (0 if said is None else 2), done.output
+    assert said is None or said in done.output
