@@ -433,9 +433,10 @@ def _outlook(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _trials_s(plan: Plan, name: str, training: Training) -> float:
-    """Longest time of the runs of a training beside those that count; one that is killed is made twice."""
+    """Longest time of the runs of a training beside those that count."""
     trials = trial_runs(plan, name)
-    return training.limit_s * (2 * (trials.kills + trials.plain) + trials.twins) if training.limit_s else 0.0
+    starts = training.starts_of_kill * trials.kills + trials.twins + 2 * trials.plain
+    return training.limit_s * starts if training.limit_s else 0.0
 
 
 def _repeats(before: Record | None) -> list[str]:

@@ -170,6 +170,11 @@ class CommandTraining(Training):
         """All runs at their limit."""
         return self.count * len(self.every_workers) * self.limit_s
 
+    @property
+    def starts_of_kill(self) -> int:
+        """Two, and one for a round trip."""
+        return 2 if self.round_trip is None else 3
+
     def runs_code(self) -> tuple[str, ...]:
         """The command."""
         return (f"the command {self.run[0]}",)

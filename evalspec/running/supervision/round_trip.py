@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NAMED = 8
 """Differences that are named; the others are counted."""
 DIGITS = re.compile(r"\d+")
+UNFINISHED = frozenset({".tmp", ".temp", ".part", ".partial", ".writing", ".incomplete"})
+"""Names of files that are being written, of which a kill leaves one behind."""
 Key = tuple[str, str]
 """A file, without the numbers of its name, and the name of a value in it."""
 State = Mapping[Key, StateValue]
@@ -51,7 +53,10 @@ def kept_aside(out: Path) -> Iterator[Path]:
         yield aside
     finally:
         shutil.rmtree(out, ignore_errors=True)
-        aside.rename(out)
+        try:
+            aside.rename(out)
+        except OSError as error:
+            raise InputError(f"{out} can't be put back after a round trip: {error.strerror or error}") from error
 
 
 def resaved(before: Path, now: Path, asked: RoundTrip) -> Resaved:
@@ -71,7 +76,7 @@ def resaved(before: Path, now: Path, asked: RoundTrip) -> Resaved:
     if not written:
         return Resaved(unknown="started with the arguments of `round_trip` it wrote no checkpoint")
     pairs = {name: _counterpart(name, old) for name in written}
-    lost = [*_older(pairs, old), *_left_out(pairs, old)]
+    lost = [*_older(before, pairs, old), *_left_out(pairs, old)]
     try:
         then, after = _states(before, now, pairs, asked.may_change)
     except InputError as error:
@@ -117,15 +122,20 @@ def _counterpart(name: str, old: Mapping[str, tuple[int, int]]) -> str | None:
     return max((one for one in old if _pattern(one) == _pattern(name)), key=nearness, default=None)
 
 
-def _older(pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
+def _older(before: Path, pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
     """Files of which the round trip wrote over one that was not the newest of its kind."""
     for kind in sorted({_pattern(one) for one in pairs}):
         like = [one for one in old if _pattern(one) == kind]
         if not like:
             continue
         newest = max(like, key=lambda name: old[name][1])
-        if newest not in pairs.values():
+        if newest not in pairs.values() and not _is_torn(before, newest, max(old[one][0] for one in like), old):
             yield LostState(name=newest, what="passed over")
+
+
+def _is_torn(before: Path, name: str, whole: int, old: Mapping[str, tuple[int, int]]) -> bool:
+    """True for a file that the kill cut off, which a training does well to pass over."""
+    return old[name][0] < whole and _named(before / name, name) is None
 
 
 def _left_out(pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
@@ -133,7 +143,7 @@ def _left_out(pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]
     held = {one for one in pairs.values() if one is not None}
     checkpoints, kinds = {_checkpoint(one) for one in held} - {None}, {_pattern(one) for one in pairs}
     for name in old:
-        if _pattern(name) not in kinds and _checkpoint(name) in checkpoints:
+        if _pattern(name) not in kinds and _checkpoint(name) in checkpoints and Path(name).suffix not in UNFINISHED:
             yield LostState(name=name, what="gone")
 
 
@@ -195,7 +205,11 @@ def _differences(then: State, after: State) -> Iterable[LostState]:
 
 
 def _any(state: State, pattern: str) -> bool:
-    return any(fnmatchcase(name, pattern) or fnmatchcase(file, pattern) for file, name in state)
+    of_file = _pattern(pattern)
+    return any(
+        fnmatchcase(name, pattern) or fnmatchcase(file, of_file) or fnmatchcase(file.rpartition("/")[2], of_file)
+        for file, name in state
+    )
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

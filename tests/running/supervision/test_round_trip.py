@@ -190,3 +190,20 @@ def test_a_folder_is_put_back_whatever_happens(tmp_path: Path) -> None:
         (tmp_path / "out" / "a").unlink()
         raise RuntimeError
     assert (tmp_path / "out" / "a").is_file() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_kill_cut_off_is_well_passed_over(tmp_path: Path) -> None:
+    before = {"step400.npz": FULL, "step500.npz": b"PK\x03\x04 and no more"}
+    assert lost(trip(tmp_path, before, {"step400.npz": FULL})) == []
+    (tmp_path / "b").mkdir()
+    left = {"last/state.npz": FULL, "last/state.tmp": b"PK"}
+    assert lost(trip(tmp_path / "b", left, {"last/state.npz": FULL})) == []
+
+
+def test_files_may_be_what_must_be_there(tmp_path: Path) -> None:
+    both = {"checkpoint-500/model_0.npz": {"w": 1}, "checkpoint-500/rng_0.bin": b"\xff\x00"}
+    holds = ("model_0.npz", "rng_*.bin")
+    assert lost(trip(tmp_path, both, both, holds=holds)) == []
+    (tmp_path / "b").mkdir()
+    one = {"checkpoint-500/model_0.npz": {"w": 1}}
+    assert lost(trip(tmp_path / "b", one, one, holds=holds)) == [("rng_*.bin", "absent")]
