@@ -217,6 +217,11 @@ def _told_by_numbers(
         return f"two runs of {check.training} with one seed log other numbers, so that a kill can't be seen in them"
     logged = [_numbers(rows) for rows in whole.values()]
     told = {name for name in steady if any(_of(name, one) != _of(name, logged[0]) for one in logged[1:])}
+    if len(logged) == 1 and steady != {name for name, _ in logged[0]}:
+        return (
+            f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "
+            "one seed does not show whether a kill can be seen in it: train two"
+        )
     if len(logged) > 1 and not told:
         return (
             f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "

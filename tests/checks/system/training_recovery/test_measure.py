@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from evalspec.checks.system.training_recovery.spec import TrainingRecovery
@@ -150,6 +151,19 @@ def test_a_number_that_is_the_same_with_each_seed_shows_no_state(tmp_path: Path)
     assert "only loss is the same, and that is the same with each seed" in result.missing["state_lost"]
     other = measured(tmp_path, alike=True, more=0.001)
     assert fact(other, "state_lost").value == 14.0
+
+
+def test_with_one_seed_all_numbers_must_be_repeated(tmp_path: Path) -> None:
+    def one_seed(noisy: bool) -> CheckResult:
+        table = killed_table(2)
+        mask = pc.equal(table["seed"], 0)
+        if not noisy:
+            mask = pc.and_(mask, pc.equal(table["metric"], "loss"))
+        inputs, check = case(tmp_path, table.filter(mask), "recovered >= 75 %")
+        return check.run(inputs)
+
+    assert "one seed does not show whether a kill can be seen in it: train two" in one_seed(True).missing["state_lost"]
+    assert fact(one_seed(False), "state_lost").value == 0.0
 
 
 def test_pairs_that_other_work_spoiled_void_their_overhead_alone(tmp_path: Path) -> None:
