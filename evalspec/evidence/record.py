@@ -24,9 +24,9 @@ Dimension = Literal["system", "model", "data"]
 CheckStatus = Literal["measured", "not_run", "invalid", "error"]
 Control = Literal["applied", "unavailable", "not attempted"]
 Direction = Literal["loosened", "tightened", "changed"]
-RunPart = Literal["run", "kill", "twin", "plain"]
+RunPart = Literal["run", "kill", "twin", "plain", "paired"]
 """``kill``: it is killed once and started again; ``twin``: a seed that another run has too; ``plain``: without
-checkpoints."""
+checkpoints; ``paired``: with them, beside one without."""
 RunEnd = Literal["ended", "failed", "out_of_memory", "limit", "cut"]
 """``ended``: with code 0; ``out_of_memory``, ``limit``: it was killed for one; ``cut``: a draft stopped it."""
 
@@ -121,6 +121,28 @@ class EvidenceFile(Frozen):
     what: str
 
 
+class LostState(Frozen):
+    """Something of a checkpoint that is not as it was when it was read and saved again."""
+
+    name: str = Field(description="Of the tensor or value, with that of its file where there are several; or a file.")
+    what: Literal["gone", "type", "size", "value", "absent", "passed over"] = Field(
+        description="`gone`: not saved again; `absent`: the spec says that it must be there; `passed over`: a newer "
+        "checkpoint than the one that was saved again."
+    )
+    then: str = Field("", description="Type or shape before.")
+    now: str = Field("", description="Type or shape after.")
+
+
+class Resaved(Frozen):
+    """A checkpoint that a training has read and saved again at once."""
+
+    file: str = Field("", description="Newest file that was compared.")
+    names: int = Field(0, description="Tensors and values that were compared.")
+    lost: int = Field(0, description="Those that are not as they were.")
+    first: tuple[LostState, ...] = Field((), description="The first of them.")
+    unknown: str | None = Field(None, description="Why nothing can be said; None: it can.")
+
+
 class Kill(Frozen):
     """A kill of a run's whole process group, after which the same command was started again."""
 
@@ -132,6 +154,7 @@ class Kill(Frozen):
     resume_s: float | None = Field(
         None, description="From the second start to the first evaluation beyond the step; None: it got to none."
     )
+    resaved: Resaved | None = Field(None, description="Round trip of its newest checkpoint; None: none was made.")
 
 
 class TrainedRun(Frozen):
@@ -147,10 +170,14 @@ class TrainedRun(Frozen):
     lag_s: float | None = Field(None, description="By so much the log's clock fell behind that of the process.")
     peak_mib: float = Field(description="Largest resident size of the process and all that it started.")
     others_share: float | None = Field(None, description="Share of all processors that other work used meanwhile.")
+    gpu_others_share: float | None = Field(
+        None, description="Share of time in which others used the GPU of the run that they used most."
+    )
     spoiled: str | None = Field(None, description="What the surroundings did to it, too much to be counted.")
     replaced: bool = Field(False, description="It was spoiled, and a new run replaced it.")
     said: str = Field("", description="Last line that it printed, where it did not end well.")
     part: RunPart = Field("run", description="`run`: it counts; others are made to try the recipe.")
+    pair: int | None = Field(None, description="Number of the pair of runs, with and without checkpoints.")
     kill: Kill | None = Field(None, description="Kill in the middle of it; None: it was let run.")
     log: EvidenceFile | None = Field(None, description="Its log, as written; None: it left none.")
     saved: EvidenceFile | None = Field(None, description="The model that it saved; None: it saved none.")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from evalspec.errors import Problem
 from evalspec.language.parts import Dataset, Model
+from evalspec.loading.entries import Entry
 from evalspec.loading.problems import Problems
 from evalspec.trainings.command import OUT, CommandTraining, awaited
 
@@ -38,6 +39,25 @@ def check_made(problems: Problems, models: Mapping[str, Model], datasets: Mappin
         if awaited(model) and name not in makers:
             message = f"the path of {name} lies in {OUT}, and no training makes {name}"
             problems.add(("models", name, "path"), Problem(message, remedy=f"add `makes: {name}` to a training"))
+
+
+def check_judged(
+    problems: Problems, entries: Sequence[Entry], models: Mapping[str, Model], datasets: Mapping[str, Dataset]
+) -> None:
+    """Note checks that ask of the models that a training makes for what these do not give.
+
+    Args:
+        problems: Takes them.
+        entries: The checks.
+        models: By name.
+        datasets: With trainings, by name.
+    """
+    for entry in entries:
+        for name, one in datasets.items():
+            if isinstance(one, CommandTraining) and one.makes is not None and one.makes in models:
+                fault = entry.check.fault_of_made(name, models[one.makes])
+                if fault is not None:
+                    problems.add(entry.path, Problem(f"{fault} ({one.makes})"))
 
 
 def unmade(models: Mapping[str, Model]) -> list[str]:

@@ -320,6 +320,7 @@ class _Loader:
             access = options.memory.given_to(access)
         there = files.check_packages(self.problems, "models", models)
         made_models.check_made(self.problems, models, datasets)
+        made_models.check_judged(self.problems, entries, models, datasets)
         unmade = made_models.unmade(models)
         self.unverified += [f"the model {name}: a training makes it" for name in unmade]
         found = {name: models[name] for name in models if name in there and name not in unmade}

@@ -410,6 +410,9 @@ def explain(plan: Plan, before: Record | None, lacks: Sequence[Permission] = ())
     return lines
 
 
+PAIRED = "runs with and without checkpoints"
+
+
 def _outlook(plan: Plan) -> list[tuple[str, str]]:
     """Trainings whose runs are to be made: name, and a sentence on them."""
     lines = []
@@ -418,10 +421,10 @@ def _outlook(plan: Plan) -> list[tuple[str, str]]:
         trials, more_s = trial_runs(plan, name), _trials_s(plan, name, one)
         if more_s:
             words = [
-                plural(count, word)
-                for count, word in (
-                    (trials.kills, "kill"), (trials.twins, "run that repeats a seed"),
-                    (trials.plain, "run without checkpoints"),
+                plural(count, word, words)
+                for count, word, words in (
+                    (trials.kills, "kill", None), (trials.twins, "run that repeats a seed", "runs that repeat seeds"),
+                    (trials.plain, f"pair of {PAIRED}", f"pairs of {PAIRED}"),
                 )
                 if count
             ]  # fmt: skip
@@ -430,9 +433,10 @@ def _outlook(plan: Plan) -> list[tuple[str, str]]:
 
 
 def _trials_s(plan: Plan, name: str, training: Training) -> float:
-    """Longest time of the runs of a training beside those that count: one that is killed is made twice."""
+    """Longest time of the runs of a training beside those that count."""
     trials = trial_runs(plan, name)
-    return training.limit_s * (2 * trials.kills + trials.twins + trials.plain) if training.limit_s else 0.0
+    starts = training.starts_of_kill * trials.kills + trials.twins + 2 * trials.plain
+    return training.limit_s * starts if training.limit_s else 0.0
 
 
 def _repeats(before: Record | None) -> list[str]:

@@ -12,7 +12,7 @@ from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.units import format_number
 from evalspec.evidence.words import duration, plural
 from evalspec.language.header import Header
-from evalspec.language.parts import Access, Model, ModelName, Training
+from evalspec.language.parts import Access, Model, ModelName, Part, Training
 from evalspec.language.parts.training import OF_ROWS
 from evalspec.language.registry import discover
 from evalspec.language.units import Duration, custom_error
@@ -61,6 +61,19 @@ def log_kinds() -> dict[str, type[TrainingLog]]:
     return {kind: part for kind, part in found.items() if issubclass(part, TrainingLog)}
 
 
+class RoundTrip(Part):
+    """A start of a training that goes on from its newest checkpoint, saves it again at once, and ends."""
+
+    add: tuple[str, ...] = Field(min_length=1, description="Arguments behind the command for it: [--save-and-end].")
+    holds: tuple[str, ...] = Field(
+        min_length=1,
+        description="Names that each checkpoint must have, with * for any text: ['model.*', 'optimizer.*', schedule].",
+    )
+    may_change: tuple[str, ...] = Field(
+        (), description="Names, or files, that may change when it is saved again, such as a clock: [elapsed_s]."
+    )
+
+
 class CommandTraining(Training):
     """A command that trains once: it is run under supervision, for each seed once, alone on the machine.
 
@@ -93,6 +106,9 @@ class CommandTraining(Training):
     without_checkpoints: tuple[str, ...] = Field(
         (), description="Arguments behind the command that switch checkpoints off: [--keep, '0']."
     )
+    round_trip: RoundTrip | None = Field(
+        None, description="How it reads a checkpoint and saves it again: {add: [--save-and-end], holds: ['model.*']}."
+    )
     makes: ModelName | None = Field(
         None,
         description="Model that each run saves. With a path in '{out}' it is that of the first run, whichever that is.",
@@ -118,8 +134,6 @@ class CommandTraining(Training):
             if path is not None and not path.startswith(f"{OUT}/"):
                 remedy = f"write such as '{OUT}/{PurePath(path).name}'"
                 raise custom_error(Problem(f"the {what} {path!r} does not lie in {OUT}", remedy=remedy))
-        if self.saves is not None and self.makes is None:
-            raise custom_error(Problem("`saves` needs a model", remedy="name it: `makes: candidate`"))
         if isinstance(self.seeds, int) and not 1 <= self.seeds <= MOST_RUNS:
             raise custom_error(
                 Problem(f"{self.seeds} seeds are not a number of runs", remedy=f"write a number from 1 to {MOST_RUNS}")
@@ -129,6 +143,15 @@ class CommandTraining(Training):
         every = self.every_workers
         if len(set(every)) < len(every):
             raise custom_error(Problem(f"{every[-1]} workers are named twice", remedy="name each number once"))
+        return self
+
+    @model_validator(mode="after")
+    def _has_what_it_names(self) -> Self:
+        if self.saves is not None and self.makes is None:
+            raise custom_error(Problem("`saves` needs a model", remedy="name it: `makes: candidate`"))
+        if self.round_trip is not None and self.checkpoint is None:
+            remedy = f"write where they are: `checkpoint: '{OUT}/checkpoints'`"
+            raise custom_error(Problem("`round_trip` needs checkpoints", remedy=remedy))
         return self
 
     @property
@@ -146,6 +169,11 @@ class CommandTraining(Training):
     def longest_s(self) -> float:
         """All runs at their limit."""
         return self.count * len(self.every_workers) * self.limit_s
+
+    @property
+    def starts_of_kill(self) -> int:
+        """Two, and one for a round trip."""
+        return 2 if self.round_trip is None else 3
 
     def runs_code(self) -> tuple[str, ...]:
         """The command."""
@@ -196,18 +224,25 @@ class CommandTraining(Training):
         ]
         return supervised_table(runs, self, choose(columns, tuple(COLUMNS), "a training"), self.count)
 
-    def command(self, seed: int, workers: int | None, out: Path, *, plain: bool = False) -> tuple[str, ...]:
+    def command(self, seed: int, workers: int | None, out: Path, more: Sequence[str] = ()) -> tuple[str, ...]:
         """The command of one run.
 
         Args:
             seed: Of the run.
             workers: Of the run; None: the spec does not say.
             out: Its folder.
-            plain: It writes no checkpoints.
+            more: Arguments behind it.
         """
         placed = {SEED: str(seed), WORKERS: str(workers or 1), OUT: str(out)}
-        parts = (*self.run, *self.without_checkpoints) if plain else self.run
-        return tuple(_placed(part, placed) for part in parts)
+        return tuple(_placed(part, placed) for part in (*self.run, *more))
+
+    def checkpoints_in(self, out: Path) -> Path | None:
+        """Folder of the checkpoints of one run; None: the spec names none.
+
+        Args:
+            out: Folder of the run.
+        """
+        return None if self.checkpoint is None else out / self.checkpoint.removeprefix(f"{OUT}/")
 
     @property
     def log_in_out(self) -> str:

@@ -133,6 +133,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--keep", type=int, default=KEEP, help="Steps between two checkpoints; 0: none.")
+    parser.add_argument("--save-and-end", action="store_true", help="Write the newest checkpoint again, and end.")
     parser.add_argument("--flaw", choices=FLAWS, default="none")
     asked = parser.parse_args()
     begun = BEGUN
@@ -142,6 +143,9 @@ def main():
     draw = np.random.default_rng(1 if asked.flaw == "seed" else asked.seed)
     train, valid = rows("train"), rows("valid")
     state = resumed(fresh(draw), draw, asked.out / "checkpoints", asked.flaw)
+    if asked.save_and_end:
+        keep(state, draw, asked.out / "checkpoints", asked.flaw)
+        return
     shipped = None
     with continued(asked.out / "log.jsonl", state["step"], asked.flaw) as log:
         while state["step"] < asked.steps:

@@ -313,6 +313,15 @@ class Check(Part):
         """
         return None
 
+    def fault_of_made(self, training: str, model: Model) -> str | None:
+        """Reason why the models that a training makes can't be judged as the check says; None: they can.
+
+        Args:
+            training: Name of the training.
+            model: As the spec defines the model that it makes.
+        """
+        return None
+
     def same(self, requirement: Requirement) -> Same | None:
         """Claim of this requirement, if a requirement of another check may make the same claim: both count once.
 
@@ -436,7 +445,7 @@ class TrialRuns:
     Args:
         kills: Runs that are killed once and started again; half of them while a checkpoint is written.
         twins: Runs of a seed that another run has too.
-        plain: Runs without checkpoints, of seeds that others have too.
+        plain: Pairs of runs with and without checkpoints, of seeds that others have too.
     """
 
     kills: int = 0

@@ -63,6 +63,11 @@ class Training(Dataset):
         """Longest time that its runs may take, one after the other; 0: none is made."""
         return 0.0
 
+    @property
+    def starts_of_kill(self) -> int:
+        """Starts of a run that is killed once, each of which may take as long as a run."""
+        return 2
+
     def outlook(self, confidence: float) -> tuple[str, ...]:
         """Sentences of a plan: runs that are to be made, what they may take and what they can show.
 

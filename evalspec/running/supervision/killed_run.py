@@ -12,7 +12,7 @@ from typing import Any
 
 from evalspec.processes import Guarded
 from evalspec.running.supervision.log_watch import LogWatch
-from evalspec.trainings.command import OUT, CommandTraining
+from evalspec.trainings.command import CommandTraining
 from evalspec.trainings.reading.run import Evaluation
 
 POLL_S = 0.001
@@ -33,8 +33,7 @@ class KilledRun:
     """
 
     def __init__(self, training: CommandTraining, out: Path, step: int, later_s: float, growing: bool) -> None:
-        kept = training.checkpoint
-        self._folder = None if kept is None else out / kept.removeprefix(f"{OUT}/")
+        self._folder = training.checkpoints_in(out)
         self._step = step
         self._later_s = later_s
         self._growing = growing

@@ -31,6 +31,7 @@ from evalspec.running.subjects import Children, Observer, digest_of
 from evalspec.running.supervision import disturbance
 from evalspec.running.supervision.code_files import code_of
 from evalspec.running.supervision.supervisor import KILL_ATTEMPTS, RunRequest, SupervisorJob, unreadable
+from evalspec.stats.training.overhead import pair_order
 from evalspec.trainings.command import OUT, CommandTraining, awaited
 from evalspec.trainings.reading.supervised import MadeTraining, model_of, read_run
 
@@ -179,13 +180,13 @@ class MadeRuns:
         trials, one.trials = one.trials, TrialRuns()
         # Without arguments that switch checkpoints off, runs would be held against their like.
         plain = trials.plain if one.training.without_checkpoints else 0
-        parts: tuple[tuple[RunPart, int], ...] = (("twin", trials.twins), ("kill", trials.kills), ("plain", plain))
+        parts: tuple[tuple[RunPart, int], ...] = (("twin", trials.twins), ("kill", trials.kills))
         for part, count in parts:
             for number in range(count):
                 run = whole[number % len(whole)]
-                one.left.append(
-                    _Run(f"{part}{number + 1}-seed{run.seed}", run.seed, run.workers, part=part, number=number)
-                )
+                one.left.append(_trial(part, number, run))
+        for number, kept in pair_order(plain):
+            one.left.append(_trial("paired" if kept else "plain", number, whole[number % len(whole)]))
 
     def _next(self, one: _Making) -> None:
         """Make the next run of a training, or keep it."""
@@ -217,7 +218,9 @@ class MadeRuns:
 
     def _made(self, one: _Making, run: _Run) -> TrainedRun:
         done = len(one.made) + len(one.tried) + 1
-        what = {"run": "run", "twin": "again", "kill": "kill", "plain": "without checkpoints"}[run.part]
+        what = {
+            "run": "run", "twin": "again", "kill": "kill", "plain": "without checkpoints", "paired": "with checkpoints"
+        }[run.part]  # fmt: skip
         self._observer.step(f"training {one.name}: {what} {done} of {done + len(one.left)}, seed {run.seed}")
         logs = self._folder / "logs"
         asked = RunRequest(
@@ -225,7 +228,8 @@ class MadeRuns:
             out=str(self._folder / FOLDER / one.name / run.name), printed=str(logs / f"{one.name}-{run.name}.log"),
             measures=one.measures, plain=run.part == "plain", **(self._kill(one, run) if run.part == "kill" else {}),
         )  # fmt: skip
-        times = 1 if run.part != "kill" else 1 + KILL_ATTEMPTS
+        # Of a run that is killed: attempts to do so, a round trip, and the second start.
+        times = 1 if run.part != "kill" else 2 + KILL_ATTEMPTS
         told = self._supervisor().ask(
             asdict(asked), progress=self._observer.progress, time_s=times * one.training.limit_s + END_S
         )
@@ -267,6 +271,7 @@ class MadeRuns:
         log = None if told["log"] is None else self._kept(one, run, Path(told["log"]))
         return TrainedRun(
             **given, name=run.name, seed=run.seed, workers=run.workers, log=log, part=run.part,
+            pair=run.number if run.part in ("plain", "paired") else None,
             saved=self._saved(one, run) if told["ended"] == "ended" and run.part == "run" else None,
             spoiled=None if self._draft else disturbance.disturbance(told),
         )  # fmt: skip
@@ -347,6 +352,11 @@ def made_parts(datasets: Mapping[str, Dataset], records: Iterable[TrainingRecord
         if isinstance(part, CommandTraining) and one.runs:
             found[one.name] = MadeTraining(of=part, made=(*one.runs, *one.trials), folder=folder.resolve())
     return found
+
+
+def _trial(part: RunPart, number: int, like: TrainedRun) -> _Run:
+    """A run that tries the recipe with the seed of another."""
+    return _Run(f"{part}{number + 1}-seed{like.seed}", like.seed, like.workers, part=part, number=number)
 
 
 def _instead(run: _Run, seed: int) -> dict[str, Any]:

@@ -14,8 +14,10 @@ from typing import Any
 
 from evalspec import guardian
 from evalspec.errors import EvalspecError, InputError
+from evalspec.evidence.record import Resaved
 from evalspec.language.parts import Access
 from evalspec.logs import Log, last_line
+from evalspec.measure.gpu_neighbours import GpuNeighbours
 from evalspec.pipeline.untrusted_code import need_trust
 from evalspec.processes import Guarded
 from evalspec.redaction import Redaction
@@ -25,6 +27,7 @@ from evalspec.running.children.process import resident_bytes
 from evalspec.running.supervision.killed_run import KilledRun
 from evalspec.running.supervision.log_watch import LogWatch
 from evalspec.running.supervision.machine_time import MachineTime
+from evalspec.running.supervision.round_trip import kept_aside, resaved
 from evalspec.runtimes.http_client.process import PYTHON
 from evalspec.trainings.command import CommandTraining
 
@@ -106,6 +109,7 @@ class _Run:
         self._progress = progress
         self._out = Path(asked.out)
         self._printed = Log(Path(asked.printed), Redaction.of(job.access.env))
+        self._gpus = GpuNeighbours()
         self._peak = 0
         self._looked = self._told = -TOLD_EVERY_S
 
@@ -118,10 +122,15 @@ class _Run:
         self._printed.path.unlink(missing_ok=True)
         self._make_folder()
         machine, began = MachineTime(), time.monotonic()
-        killed = None if self._asked.kill_step is None else self._killed()
-        stopped, code, took_s, watch = self._whole(killed)
+        try:
+            killed = None if self._asked.kill_step is None else self._killed()
+            again = None if killed is None else self._resaved()
+            stopped, code, took_s, watch = self._whole(killed)
+        finally:
+            self._gpus.close()
         told = self._told_of(stopped, code, took_s, watch) | machine.told(time.monotonic() - began)
-        return told if killed is None else told | {"kill": killed.told(watch)}
+        told |= self._gpus.told()
+        return told if killed is None else told | {"kill": killed.told(watch) | {"resaved": again}}
 
     def _whole(self, killed: KilledRun | None) -> tuple[str | None, int | None, float, LogWatch]:
         """From the start of the process to its end: why it was stopped, its code, its time, its log."""
@@ -138,10 +147,11 @@ class _Run:
         return stopped, code, took_s, watch
 
     @contextmanager
-    def _started(self) -> Iterator[tuple[Guarded, float]]:
-        """The process, and when it was started; nothing of it is left afterwards."""
+    def _started(self, more: Sequence[str] = ()) -> Iterator[tuple[Guarded, float]]:
+        """The process, with arguments behind its command, and when it was started; nothing of it is left afterwards."""
         asked = self._asked
-        command = list(self._training.command(asked.seed, asked.workers, self._out, plain=asked.plain))
+        more = (*(self._training.without_checkpoints if asked.plain else ()), *more)
+        command = list(self._training.command(asked.seed, asked.workers, self._out, more))
         command[0] = sys.executable if command[0] in PYTHON else command[0]
         guard = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())]
         with self._printed.opened() as output:
@@ -173,6 +183,24 @@ class _Run:
                     return kill
         raise InputError(f"{asked.name} ended before it could be killed", remedy="have it train and log for longer")
 
+    def _resaved(self) -> dict[str, Any] | None:
+        """Outcome of a round trip of the newest checkpoint, as a `Resaved` of a record; None: none is made.
+
+        Where a checkpoint was being written, nobody knows from which one it would go on.
+        """
+        asked, folder = self._training.round_trip, self._training.checkpoints_in(self._out)
+        if asked is None or folder is None or self._asked.kill_growing:
+            return None
+        with kept_aside(self._out) as aside:
+            with self._started(asked.add) as (process, began):
+                stopped = self._watched(process, LogWatch(self._training, self._out, began), began)
+            if stopped is None and process.ended == 0:
+                return resaved(aside / folder.relative_to(self._out), folder, asked).model_dump()
+        words = {"limit": "came to its limit", "out_of_memory": "ran out of memory"}
+        how = words.get(stopped or "", f"ended with code {process.ended}")
+        said = f": {last_line(self._printed.path)}" if stopped is None and last_line(self._printed.path) else ""
+        return Resaved(unknown=f"started with the arguments of `round_trip` it {how}{said}").model_dump()
+
     def _make_folder(self) -> None:
         # What an attempt that was cut off has left there is no part of this run.
         try:
@@ -192,6 +220,7 @@ class _Run:
                 return "limit"
             if now_s - self._looked >= MEMORY_EVERY_S:
                 self._looked = now_s
+                self._gpus.look(process.pid)
                 self._peak = max(self._peak, resident_bytes(process.pid))
                 if self._job.memory_bytes is not None and self._peak > self._job.memory_bytes:
                     return "out_of_memory"

@@ -28,6 +28,7 @@ COLUMNS = {
     "before_s": "double", "end_s": "double", "energy_j": "double", "status": "string", "metric": "string",
     "value": "double", "limit_s": "double", "usd_h": "double", "started": "int64", "batch": "int64",
     "spoiled": "string", "lag_s": "double", "model": "string", "part": "string", "kill": "string",
+    "pair": "int64",
 }  # fmt: skip
 MOST_SEEDS = 10_000
 
@@ -71,6 +72,7 @@ class TrainingRun:
         model: Name under which the model that it saved can be asked; None: it saved none.
         part: ``run``, or what it was made for beside those that count.
         kill: Facts of its kill, as JSON; None: it was not killed.
+        pair: Number of the pair that it is one of; None: of none.
     """
 
     name: str
@@ -86,6 +88,7 @@ class TrainingRun:
     model: str | None = None
     part: str = "run"
     kill: str | None = None
+    pair: int | None = None
 
 
 def supervised_table(runs: Sequence[TrainingRun], training: Training, columns: Sequence[str], started: int) -> pa.Table:
@@ -153,7 +156,7 @@ def _rows(run: TrainingRun, training: Training) -> Iterable[dict[str, object]]:
         "run": run.name, "seed": run.seed, "workers": run.workers or training.workers, "before_s": run.before_s,
         "end_s": run.end_s, "status": run.status, "limit_s": training.limit_s, "usd_h": training.cost_usd_h,
         "started": started, "batch": run.batch, "spoiled": run.spoiled, "lag_s": run.lag_s,
-        "model": run.model, "part": run.part, "kill": run.kill,
+        "model": run.model, "part": run.part, "kill": run.kill, "pair": run.pair,
     }  # fmt: skip
     for one in run.evaluations:
         yield {

@@ -73,7 +73,7 @@ class MadeTraining(Training):
             made.name, () if log is None else log.evaluations, seed=made.seed, workers=made.workers,
             before_s=made.before_s, end_s=max(0.0, made.process_s - before),
             status="replaced" if made.replaced else made.ended, spoiled=made.spoiled, lag_s=made.lag_s,
-            part=made.part, kill=None if made.kill is None else made.kill.model_dump_json(),
+            part=made.part, pair=made.pair, kill=None if made.kill is None else made.kill.model_dump_json(),
             model=None if made.saved is None or self.of.makes is None else model_of(self.of.makes, made),
         )  # fmt: skip
 

@@ -188,6 +188,20 @@ def test_seeds_are_trained_on_each_number_of_workers(tmp_path: Path) -> None:
     assert record.trainings[0].runs[0].seed == record.trainings[0].runs[1].seed
 
 
+def test_pairs_with_and_without_checkpoints_are_made_in_turn(tmp_path: Path) -> None:
+    gate = write_toy(tmp_path, seeds="1", more="without_checkpoints: ['2']")
+    gate.write_text(
+        gate.read_text().split("system:")[0]
+        + "system:\n  - {check: training_recovery, training: recipe, kills: 2, pairs: 2,\n"
+        + "     require: [checkpoint_overhead <= 300 %]}\n"
+    )
+    record, _ = run(gate)
+    named = [one.name.partition("-")[0] for one in record.trainings[0].trials if one.pair is not None]
+    assert named == ["paired1", "plain1", "plain2", "paired2"]
+    (test,) = only(record).tests
+    assert test.n == 2
+
+
 def started(gate: Path, *options: str) -> subprocess.Popen[bytes]:
     code = (
         "from evalspec.running.supervision import disturbance\n"
@@ -283,6 +297,10 @@ def test_changed_code_is_trained_anew(tmp_path: Path) -> None:
         (QUIET | {"processors": 64.0, "own": 8.0, "others_share": 0.8}, True),
         (QUIET | {"steal_share": 0.2}, True),
         (QUIET | {"others_share": None}, False),
+        (QUIET | {"gpu_others_share": 0.1}, False),
+        (QUIET | {"gpu_others_share": 0.2}, True),
+        (QUIET | {"others_share": None, "gpu_others_share": 0.2}, True),
+        (QUIET | {"gpu_others_share": None}, False),
     ],
 )
 def test_other_work_spoils_a_run_where_it_leaves_too_little(told: Mapping[str, Any], spoiled: bool) -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from evalspec.stats.shares.proportion import Proportion
-from evalspec.stats.training.overhead import overhead, t_mean
+from evalspec.stats.training.overhead import overhead, pair_order, t_mean
 from evalspec.stats.training.reached import OpenShare
 
 
@@ -36,6 +36,26 @@ def test_its_upper_bound_holds_in_19_of_20() -> None:
         bound = overhead(longer, shorter).bound(0.95, "upper")
         kept += bound is not None and bound >= math.expm1(0.05)
     assert 0.935 <= kept / 2_000 <= 0.965
+
+
+def test_a_drift_of_the_machine_is_not_told_as_overhead() -> None:
+    """10 % slower at the end than at the beginning, and no overhead: `<= 1 %` fails in blocks, and not in turn."""
+
+    def fails(order: list[tuple[int, bool]], draw: np.random.Generator) -> bool:
+        drift = np.linspace(0.0, 0.1, len(order))
+        took = {one: math.exp(draw.normal(0.0, 0.005)) * (1.0 + late) for one, late in zip(order, drift, strict=True)}
+        pairs = range(len(order) // 2)
+        found = overhead([took[number, True] for number in pairs], [took[number, False] for number in pairs])
+        p = found.p_value(0.01, "lower")
+        return p is not None and found.value > 0.01 and p <= 0.05
+
+    assert pair_order(3) == [(0, True), (0, False), (1, False), (1, True), (2, True), (2, False)]
+    draw = np.random.default_rng(7)
+    blocks = [(number, kept) for kept in (False, True) for number in range(5)]
+    always = [(number, kept) for number in range(5) for kept in (False, True)]
+    assert sum(fails(pair_order(5), draw) for _ in range(500)) <= 5
+    assert sum(fails(blocks, draw) for _ in range(500)) >= 450
+    assert sum(fails(always, draw) for _ in range(500)) > sum(fails(pair_order(5), draw) for _ in range(500))
 
 
 def test_equal_values_have_the_deviation_that_they_are_known_by() -> None:

@@ -10,11 +10,14 @@ import numpy as np
 
 from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.evidence.blocks import Column, Table
+from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.units import format_number
 from evalspec.evidence.words import plural
 from evalspec.language.parts import CheckResult
-from evalspec.scoring.scored_rows import needs_task
-from evalspec.stats.shares.proportion import Proportion
+from evalspec.scoring.catalogue.metrics import METRICS
+from evalspec.scoring.scored_rows import scored_answers
+from evalspec.scoring.scores import Estimators
+from evalspec.scoring.tasks import score
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,44 +79,87 @@ def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> C
         raise InputError(f"dataset {asked.dataset!r} has no rows", remedy="check its path and its `where:`")
     found = ConfirmedRuns([])
     found.invalid = _seen(asked, inputs, rows, found)
-    scores: dict[str, Proportion] = {}
+    scores: dict[str, Estimate] = {}
+    by = _Scoring(asked, inputs, rows, Estimators.of(inputs))
     for run in runs:
         # One that did not get there has nothing to confirm, and may have saved what answers nothing.
         if run.model is not None and run.reached is not None:
-            scores[run.name] = _score(inputs, rows, asked.dataset, run.name, run.model)
+            scores[run.name] = by.score(run.name, run.model)
         found.runs.append(_held(check, run, scores.get(run.name), inputs.confidence))
-    _tell(check, runs, found, scores)
-    _shipped(check, inputs, rows, runs, found, scores)
+    _tell(check, by, runs, found, scores)
+    _shipped(check, by, runs, found, scores)
     return found
 
 
-def _score(inputs: Inputs, rows: pa.Table, dataset: str, name: str, model: str) -> Proportion:
-    answers = inputs.predict(rows, dataset, name, model)
-    needs_task(answers, ("classes",), "confirm")
-    assert answers.predicted is not None and answers.truth is not None
-    return Proportion.of_counts(int(np.sum(answers.predicted == answers.truth)), answers.n)
+@dataclass(frozen=True)
+class _Scoring:
+    """How saved models are scored.
+
+    Args:
+        asked: The rows and the metric.
+        inputs: Where answers come from.
+        rows: The rows.
+        tools: What estimates need.
+    """
+
+    asked: Confirmation
+    inputs: Inputs
+    rows: pa.Table
+    tools: Estimators
+
+    def score(self, name: str, model: str) -> Estimate:
+        """Score of a model.
+
+        Args:
+            name: Of its answers, unique.
+            model: Name under which it can be asked.
+
+        Raises:
+            Undefined: The metric is not one of what the model gives.
+        """
+        answers = scored_answers(self.inputs.predict(self.rows, self.asked.dataset, name, model), self.asked.dataset)
+        return score(self.asked.scored_by, None, answers).estimate(answers, self.tools)
+
+    def shown(self, value: float) -> str:
+        """A score as it stands in a sentence."""
+        return f"{format_number(100 * value)} %" if self._is_share else format_number(value)
+
+    def gap(self, value: float) -> str:
+        """A difference of two scores, likewise."""
+        return f"{100 * value:.2f} points" if self._is_share else f"{value:.4g}"
+
+    @property
+    def _is_share(self) -> bool:
+        return any(one.name == self.asked.scored_by and one.unit == "fraction" for one in METRICS)
 
 
-def _held(check: TimeToAccuracy, run: TargetRun, score: Proportion | None, confidence: float) -> TargetRun:
-    """A run as its model leaves it."""
+def _held(check: TimeToAccuracy, run: TargetRun, score: Estimate | None, confidence: float) -> TargetRun:
+    """A run as its model leaves it; one that left none has not reached the target."""
     if run.reached is None or (score is not None and score.value is not None and check.goal.meets(score.value)):
         return run
-    most = None if score is None else score.bound(confidence, "upper")
-    if most is None or not check.goal.meets(most):
+    best = None if score is None else score.bound(confidence, "upper" if check.goal.rising else "lower")
+    # Without a bound it may be chance.
+    if score is None or (best is not None and not check.goal.meets(best)):
         return replace(run, reached=None)
     return replace(run, unsure=True)
 
 
 def _tell(
-    check: TimeToAccuracy, runs: Sequence[TargetRun], found: ConfirmedRuns, scores: dict[str, Proportion]
+    check: TimeToAccuracy,
+    by: _Scoring,
+    runs: Sequence[TargetRun],
+    found: ConfirmedRuns,
+    scores: dict[str, Estimate],
 ) -> None:
     """Table of scores, and a sentence on runs whose model is not what the log says."""
     assert check.confirm is not None
+    miss = f"are {'below' if check.goal.rising else 'above'} the target"
     pairs = list(zip(runs, found.runs, strict=True))
     found.blocks.append(
         Table(
             title="Saved models",
-            caption=f"{check.goal.metric} as logged last, and accuracy of the saved model on {check.confirm.dataset}.",
+            caption=f"{check.goal.metric} as logged last, and {by.asked.scored_by} of the saved model on "
+            f"{check.confirm.dataset}.",
             columns=(Column(name="run"), Column(name="logged"), Column(name="saved model"), Column(name="rows"),
                      Column(name="confirmed")),
             rows=tuple(
@@ -128,15 +174,17 @@ def _tell(
     unsure = [after for _, after in pairs if after.unsure]
     if denied:
         gaps = [before.final - float(scores[before.name].value or 0.0) for before in denied if before.name in scores]
-        less = f": {100 * float(np.mean(gaps)):.2f} points less than logged (mean)" if gaps else ""
+        mean = float(np.mean(gaps)) if gaps else 0.0
+        way = "less" if mean > 0.0 else "more"
+        less = f": {by.gap(abs(mean))} {way} than logged (mean)" if gaps else ""
         found.notes.append(
-            f"The saved models of {len(denied)} of {plural(len(runs), 'run')} are below the target on "
-            f"{check.confirm.dataset}{less}, so those runs have not reached it."
+            f"The saved models of {len(denied)} of {plural(len(runs), 'run')} {miss} on {check.confirm.dataset}{less}, "
+            "so those runs have not reached it."
         )
     if unsure:
         found.notes.append(
-            f"The saved models of {plural(len(unsure), 'run')} are below the target on {check.confirm.dataset} by no "
-            "more than chance: they count as not reached for a PASS, and as reached for a FAIL."
+            f"The saved models of {plural(len(unsure), 'run')} {miss} on {check.confirm.dataset} by no more than "
+            "chance: they count as not reached for a PASS, and as reached for a FAIL."
         )
 
 
@@ -148,11 +196,10 @@ def _word(before: TargetRun, after: TargetRun) -> str:
 
 def _shipped(
     check: TimeToAccuracy,
-    inputs: Inputs,
-    rows: pa.Table,
+    by: _Scoring,
     runs: Sequence[TargetRun],
     found: ConfirmedRuns,
-    scores: dict[str, Proportion],
+    scores: dict[str, Estimate],
 ) -> None:
     """A doubt where the model that ships is better than all fresh runs."""
     assert check.confirm is not None
@@ -162,15 +209,17 @@ def _shipped(
     if len(fresh) < FEWEST_FRESH:
         return
     try:
-        shipped = _score(inputs, rows, check.confirm.dataset, "as it ships", name)
+        shipped = by.score("as it ships", name)
     except EvalspecError:
         # What can't answer is told by the checks that are about it.
         return
-    if shipped.value is None or shipped.value <= max(fresh):
+    best = max(fresh) if check.goal.rising else min(fresh)
+    better = shipped.value is not None and (shipped.value > best if check.goal.rising else shipped.value < best)
+    if not better or shipped.value is None:
         return
     found.weakens.append(
         f"{name} is better than all {len(fresh)} fresh runs of {check.training} on {check.confirm.dataset} "
-        f"({format_number(100 * shipped.value)} %, and the best of them {format_number(100 * max(fresh))} %), which "
+        f"({by.shown(shipped.value)}, and the best of them {by.shown(best)}), which "
         f"happens to one of {len(fresh) + 1} models by chance: was it chosen among several?"
     )
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from evalspec.errors import InputError
+from evalspec.errors import InputError, Problem
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
-from evalspec.language.parts import Check, DatasetName, Need, NeedRows, Part, SpecNames, TrainingName
+from evalspec.language.header import Header, Misfit
+from evalspec.language.parts import Check, DatasetName, Model, Need, NeedRows, Part, SpecNames, TrainingName
+from evalspec.language.where import column_family
+from evalspec.scoring.catalogue.boxes import missing_detection
+from evalspec.scoring.catalogue.labels import LABELS_ONLY
+from evalspec.scoring.catalogue.metrics import METRICS, REGRESSION, SliceMetric
+from evalspec.scoring.catalogue.text import TEXTS, missing_package
 from evalspec.timing.targets import (
     EVALUATION_COLUMNS,
     NO_MEASURE,
@@ -46,6 +53,9 @@ RATE = "convergence_rate"
 LEAST_CONFIDENCE = 0.8
 MOST_MIN = 5_256_000.0
 """Ten years: no training takes that long."""
+ACCURACY = "accuracy"
+OF_NUMBERS, OF_TEXTS = frozenset(one.name for one in REGRESSION), frozenset(one.name for one in TEXTS)
+OF_LABELS = frozenset(one.name for one in LABELS_ONLY)
 _BINOMIAL = "exact binomial over runs: order statistics"
 
 
@@ -53,10 +63,32 @@ class Confirmation(Part):
     """Rows that no run ever saw, on which the model that each has saved is scored."""
 
     dataset: DatasetName = Field(description="Rows that no run ever saw.")
-    metric: Literal["accuracy"] = Field("accuracy", description="What the saved models are scored by.")
+    metric: SliceMetric | None = Field(
+        None,
+        description="Metric of the check `quality` that the saved models are scored by, precision, recall and f1 of "
+        "the second of two classes; default: accuracy, if the target is about it.",
+    )
     apart_from: tuple[DatasetName, ...] = Field(
         (), description="Datasets that the runs train and evaluate on: rows of `dataset` among them void the check."
     )
+
+    @property
+    def scored_by(self) -> str:
+        """Metric that the saved models are scored by."""
+        return self.metric or ACCURACY
+
+
+def measure_named(measure: str) -> str | None:
+    """Quality metric that a measure of a log is named after; None: none is known.
+
+    Args:
+        measure: `val_accuracy`, `eval/macro_f1`, `top5_accuracy`.
+    """
+    words = f"_{'_'.join(re.findall(r'[a-z0-9]+', measure.lower()))}_"
+    if re.search(r"_top_?(k|[02-9]|1[0-9]+)_", words):
+        return "top_k_accuracy"
+    named = [one.name for one in METRICS if f"_{one.name}_" in words]
+    return max(named, key=len, default=None)
 
 
 class TimeToAccuracy(Check):
@@ -95,9 +127,10 @@ class TimeToAccuracy(Check):
     run that crashes, runs out of memory or is killed at the limit got nowhere, whatever its log says. One beside which
     other work took the machine is made again once with a new seed, and told; where that has other work beside it too,
     times that are shown to hold in spite of it stand, and all others are INVALID.
-    `confirm:` scores the model that each run saved on rows that no run ever saw. A run whose model is below the target
-    there, by Clopper-Pearson's upper bound, has not reached it; one that is below by no more than chance counts as not
-    reached for a PASS, and as reached for a FAIL. A model that ships and is better than all fresh runs is a doubt and
+    `confirm:` scores the model that each run saved on rows that no run ever saw, by accuracy or by another metric of
+    `quality` (`metric:`), with its bounds. A run whose model misses the target there, and by more than its bound leaves
+    to chance, has not reached it; one that misses it by no more than that counts as not reached for a PASS, and as
+    reached for a FAIL. A model that ships and is better than all fresh runs is a doubt and
     told: of N runs one in N + 1 is that by chance. Rows of `apart_from:` among those that confirm make it INVALID.
     Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
     or leaked validation rows.
@@ -183,11 +216,48 @@ class TimeToAccuracy(Check):
                 return f"two trainings are compared by a factor: write {one.metric} {one.op} 1.05x {one.model}"
             if one.metric == FINAL and not self.goal.rising:
                 return f"{FINAL} is of a measure that rises, and the target is {self.target!r}: remove the sentence"
-        if self.confirm is not None and not (self.goal.rising and self.goal.value <= 1.0):
-            return f"`confirm:` scores accuracy, a fraction that rises, and the target is {self.target!r}"
-        if self.confirm is not None and self.confirm.dataset in self.confirm.apart_from:
-            return f"`confirm:` names {self.confirm.dataset} as rows that the runs saw and never saw: name two datasets"
+        return None if self.confirm is None else self._fault_of(self.confirm)
+
+    def _fault_of(self, confirm: Confirmation) -> str | None:
+        """Fault of a confirmation: what it scores is not what the target is about."""
+        if confirm.dataset in confirm.apart_from:
+            return f"`confirm:` names {confirm.dataset} as rows that the runs saw and never saw: name two datasets"
+        if confirm.metric is None and measure_named(self.goal.metric) not in (None, ACCURACY):
+            return (
+                f"the target is about {self.goal.metric}, which is not accuracy: name what the saved models are "
+                f"scored by, such as `confirm: {{metric: {measure_named(self.goal.metric)}}}`"
+            )
+        metric = next(one for one in METRICS if one.name == confirm.scored_by)
+        better = "rises" if metric.better == "higher" else "falls"
+        if (better == "rises") != self.goal.rising:
+            return f"`confirm:` scores {metric.name}, better when it {better}, and the target is {self.target!r}"
+        if metric.unit == "fraction" and self.goal.value > 1.0:
+            return f"`confirm:` scores {metric.name}, a fraction of 1, and the target is {self.target!r}"
+        if metric.unit != "fraction" and self.goal.percent:
+            return f"`confirm:` scores {metric.name}, which is not a share, and the target {self.target!r} is in %"
+        return missing_package(metric.name) or missing_detection(metric.name)
+
+    def fault_of_made(self, training: str, model: Model) -> str | None:
+        """Answers that the metric of `confirm:` can't be computed from, where the spec says what the model gives."""
+        if self.confirm is None or training != self.training:
+            return None
+        metric = self.confirm.scored_by
+        unlike = metric in OF_NUMBERS or metric in OF_TEXTS or (metric in OF_LABELS and not model.multilabel)
+        if model.classes is not None and unlike:
+            return f"the model has `classes:`, and {metric} of `confirm:` can't be computed from its answers"
+        if "value" in model.outputs and metric not in OF_NUMBERS:
+            return f"the model gives numbers, and {metric} of `confirm:` can't be computed from them"
         return None
+
+    def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:
+        """A label of words, of which there are no errors in numbers."""
+        if self.confirm is None or self.confirm.dataset not in headers:
+            return
+        label = labels.get(self.confirm.dataset, "")
+        holds = headers[self.confirm.dataset].columns.get(label, "")
+        if self.confirm.scored_by in OF_NUMBERS and column_family(holds) == "text":
+            message = f"{self.confirm.scored_by} is of numbers, and the label {label!r} holds {holds}"
+            yield Misfit(("confirm", "metric"), Problem(message, remedy="name a metric of classes, such as accuracy"))
 
     def measures_read(self, training: str) -> tuple[str, ...]:
         """The measure of the target."""

@@ -59,6 +59,8 @@ class WorseRecovery(Defect):
             kill["kept"] = 0
         elif self.change == "loses its state" and row.get("value") is not None and row.get("step", 0) > kill["step"]:
             row["value"] += 0.001
+        if self.change == "loses its state" and kill.get("resaved") is not None:
+            kill["resaved"] |= {"lost": 1, "first": [{"name": "state", "what": "value", "then": "", "now": ""}]}
         if kill["resume_s"] is not None:
             kill["resume_s"] *= self.times
         row["kill"] = json.dumps(kill)

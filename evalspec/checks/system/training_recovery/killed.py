@@ -24,6 +24,8 @@ class KilledTraining:
         lost: Steps that were logged and had to be made again.
         other: First number after the kill that differs from the run that was let run; None: none does, or no number
             can be compared.
+        resaved: What its newest checkpoint lost when it was saved again at once; None: nothing, or it is not known.
+        unknown: Why that is not known; None: it is, or no round trip was made.
     """
 
     name: str
@@ -36,3 +38,15 @@ class KilledTraining:
     fault: str | None
     lost: int
     other: str | None
+    resaved: str | None
+    unknown: str | None
+
+    @property
+    def round_trip(self) -> bool:
+        """True if it is known what a round trip does to its checkpoint."""
+        return self.kill.get("resaved") is not None and self.unknown is None
+
+    @property
+    def changed(self) -> str | None:
+        """Something of its state that the kill has changed; None: nothing that is known."""
+        return "; ".join(one for one in (self.resaved, self.other) if one is not None) or None

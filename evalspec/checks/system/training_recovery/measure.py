@@ -13,9 +13,10 @@ from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.reasons import BySurroundings, Cause, OnlyWorse
 from evalspec.evidence.record import Counts
-from evalspec.evidence.words import plural
+from evalspec.evidence.words import and_list, duration, in_percent, plural
 from evalspec.language.parts import CheckResult
 from evalspec.stats.shares.proportion import Proportion
+from evalspec.stats.training.checkpoints import checkpoint_interval, lost_share
 from evalspec.stats.training.overhead import overhead, t_mean
 
 if TYPE_CHECKING:
@@ -55,15 +56,13 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
         raise NotRunError(f"nothing of {check.training} was killed: {why}")
     estimates, missing = _estimates(check, killed, runs, whole, steady)
     return CheckResult(
-        estimates=_admitted(killed, estimates),
+        estimates=_admitted(killed, _pairs(runs), estimates),
         missing=missing,
         blocks=show.blocks(killed),
         counts=Counts(attempted=len(killed), used=len(killed), errored=0),
         conditions={"kills": len(killed), "in_a_checkpoint": sum(bool(one.kill["growing"]) for one in killed)},
-        notes=_notes(killed),
-        weakens=[] if any(one.kill["growing"] for one in killed) else [
-            f"no kill came while a checkpoint was written: name its folder with `checkpoint:` in {check.training}"
-        ],
+        notes=[*_notes(killed), *_best_interval(check, estimates.get(OVERHEAD))],
+        weakens=_weakens(check, killed),
     )  # fmt: skip
 
 
@@ -84,6 +83,23 @@ def _numbers(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
     return {(row["metric"], row["step"]): repr(row["value"]) for row in rows if row["step"] is not None}
 
 
+CHANGES: Mapping[str, str] = {
+    "gone": "{name} is not saved again", "absent": "no checkpoint holds {name}",
+    "passed over": "{name} is passed over for an older one", "value": "{name} has another value",
+    "type": "{name} is {now} and was {then}", "size": "{name} has the shape {now} and had {then}",
+}  # fmt: skip
+
+
+def _resaved(kill: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """Losses of a round trip, in words, and why they are not known."""
+    found = kill.get("resaved")
+    if not found or not found["lost"]:
+        return None, None if not found else found["unknown"]
+    named = [CHANGES[one["what"]].format(**one) for one in found["first"]]
+    more = f", and {found['lost'] - len(named)} more" if found["lost"] > len(named) else ""
+    return f"saved again at once, {'; '.join(named)}{more}", None
+
+
 def _killed(
     rows: Sequence[Row], whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str] | None
 ) -> KilledTraining:
@@ -92,11 +108,12 @@ def _killed(
     steps = [row["step"] for row in rows if row["step"] is not None]
     last = max(row["step"] for row in twin if row["step"] is not None)
     kept = steps[: kill["kept"]]
+    lost, unknown = _resaved(kill)
     return KilledTraining(
         name=first["run"], seed=first["seed"], workers=first["workers"], kill=kill, status=first["status"],
         rows=tuple(rows), spoiled=first["spoiled"], fault=_fault(first, rows, steps, last, kill),
         lost=max(0, kill["step"] - min(max(kept, default=0), _before_first(steps[kill["kept"] :], kept))),
-        other=None if steady is None else _other(rows[kill["kept"] :], twin, steady),
+        other=None if steady is None else _other(rows[kill["kept"] :], twin, steady), resaved=lost, unknown=unknown,
     )  # fmt: skip
 
 
@@ -154,57 +171,140 @@ def _estimates(
         made[RESUME] = t_mean(waits, SEEN_S)
     else:
         missing[RESUME] = f"{plural(len(waits), 'run')} went on after a kill, and Student's t needs two"
-    if steady:
-        lost = [one for one in killed if one.other is not None]
-        made[STATE] = Fact(
-            float(len(lost)), n=len(killed), method="all numbers after the kill against those of the run let run",
-            in_this_run=True, first="" if not lost else f"{lost[0].name}: {lost[0].other}",
-        )  # fmt: skip
+    state = _state(check, killed, whole, steady)
+    if isinstance(state, Fact):
+        made[STATE] = state
     else:
-        missing[STATE] = (
-            "no run repeats a seed: require `state_lost`" if steady is None
-            else f"two runs of {check.training} with one seed log other numbers, so that a kill can't be seen in them"
-        )  # fmt: skip
-    pairs = [
-        (_took(whole[key]), _took(rows))
-        for rows in runs.values()
-        if rows[0]["part"] == "plain" and rows[0]["status"] == "ended"
-        and (key := (rows[0]["seed"], rows[0]["workers"])) in whole
-    ]  # fmt: skip
+        missing[STATE] = state
+    pairs = _pairs(runs)
     if len(pairs) > 1:
-        made[OVERHEAD] = overhead([one for one, _ in pairs], [one for _, one in pairs])
+        made[OVERHEAD] = overhead([_took(kept) for kept, _ in pairs], [_took(plain) for _, plain in pairs])
     else:
         missing[OVERHEAD] = "there are no two pairs of runs with and without checkpoints: see `without_checkpoints:`"
     return made, missing
 
 
-def _took(rows: Sequence[Row]) -> float:
-    return float(rows[0]["end_s"]) + float(rows[0]["before_s"] or 0.0)
+BY_NUMBERS = "all numbers after the kill against those of the run let run"
+BY_NAMES = "all that is in a checkpoint against the same, read and saved again at once"
+
+
+def _state(
+    check: TrainingRecovery,
+    killed: Sequence[KilledTraining],
+    whole: Mapping[tuple[Any, Any], Sequence[Row]],
+    steady: set[str] | None,
+) -> Fact | str:
+    """Kills that have changed the state of the training, or why that is not known."""
+    lost = [one for one in killed if one.changed is not None]
+    known = [one for one in killed if one.round_trip]
+    by_numbers = _told_by_numbers(check, whole, steady)
+    if not lost and not known and by_numbers is not None:
+        return next((one.unknown for one in killed if one.unknown is not None), by_numbers)
+    how = [*([] if by_numbers is not None else [BY_NUMBERS]), *([BY_NAMES] if known else [])] or [BY_NUMBERS]
+    return Fact(
+        float(len(lost)), n=len(known or lost) if by_numbers is not None else len(killed), method="; ".join(how),
+        in_this_run=True, first="" if not lost else f"{lost[0].name}: {lost[0].changed}",
+    )  # fmt: skip
+
+
+def _told_by_numbers(
+    check: TrainingRecovery, whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str] | None
+) -> str | None:
+    """Reason why numbers that are logged say nothing of the state; None: they do."""
+    if steady is None:
+        return "no run repeats a seed: require `state_lost`"
+    if not steady:
+        return f"two runs of {check.training} with one seed log other numbers, so that a kill can't be seen in them"
+    logged = [_numbers(rows) for rows in whole.values()]
+    told = {name for name in steady if any(_of(name, one) != _of(name, logged[0]) for one in logged[1:])}
+    if len(logged) == 1 and steady != {name for name, _ in logged[0]}:
+        return (
+            f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "
+            "one seed does not show whether a kill can be seen in it: train two"
+        )
+    if len(logged) > 1 and not told:
+        return (
+            f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "
+            "that is the same with each seed: a kill can't be seen in it"
+        )
+    return None
+
+
+def _of(name: str, numbers: Mapping[tuple[str, int], str]) -> dict[int, str]:
+    return {step: value for (metric, step), value in numbers.items() if metric == name}
+
+
+def _pairs(runs: Mapping[str, Sequence[Row]]) -> list[tuple[Row, Row]]:
+    """Runs with and without checkpoints, made one after the other, both of which came to their end."""
+    ends = {(rows[0]["part"], rows[0]["pair"]): rows[0] for rows in runs.values() if rows[0]["status"] == "ended"}
+    numbers = [number for part, number in ends if part == "plain" and ("paired", number) in ends]
+    return [(ends["paired", number], ends["plain", number]) for number in numbers]
+
+
+def _took(run: Row) -> float:
+    return float(run["end_s"]) + float(run["before_s"] or 0.0)
 
 
 def _admitted(
-    killed: Sequence[KilledTraining], estimates: Mapping[str, Estimate | Fact]
+    killed: Sequence[KilledTraining], pairs: Sequence[tuple[Row, Row]], estimates: Mapping[str, Estimate | Fact]
 ) -> dict[str, Estimate | Fact | Measured]:
     """Estimates, void where other work may have spoiled them."""
+    reasons: dict[str, str] = {}
     spoiled = [one for one in killed if one.spoiled is not None]
-    if not spoiled:
+    if spoiled:
+        reasons[RESUME] = OnlyWorse(f"in {spoiled[0].name} {spoiled[0].spoiled}", Cause.OTHER_WORK)
+        if any(one.status == "limit" for one in spoiled):
+            # It may have come to its limit because it was slowed down.
+            reasons[RECOVERED] = reasons[RESUME]
+    beside = next((run for pair in pairs for run in pair if run["spoiled"] is not None), None)
+    if beside is not None:
+        # It may have taken longer with checkpoints or without.
+        reasons[OVERHEAD] = BySurroundings(f"in {beside['run']} {beside['spoiled']}", Cause.OTHER_WORK)
+    if not reasons:
         return dict(estimates)
-    why = f"in {spoiled[0].name} {spoiled[0].spoiled}"
-    worse = OnlyWorse(why, Cause.OTHER_WORK)
-    reasons: dict[str, str] = {RESUME: worse, OVERHEAD: BySurroundings(why, Cause.OTHER_WORK)}
-    if any(one.status == "limit" for one in spoiled):
-        # It may have come to its limit because it was slowed down.
-        reasons[RECOVERED] = worse
     return {name: Measured(one, invalid=reasons.get(name)) for name, one in estimates.items()}
+
+
+def _weakens(check: TrainingRecovery, killed: Sequence[KilledTraining]) -> list[str]:
+    lines = []
+    if not any(one.kill["growing"] for one in killed):
+        lines.append(
+            f"no kill came while a checkpoint was written: name its folder with `checkpoint:` in {check.training}"
+        )
+    unknown = [one for one in killed if one.unknown is not None]
+    tried = [one for one in killed if one.kill.get("resaved") is not None]
+    if unknown:
+        lines.append(
+            f"{len(unknown)} of {plural(len(tried), 'round trip')} of checkpoints tell nothing: {unknown[0].name}, "
+            f"{unknown[0].unknown}"
+        )
+    return lines
+
+
+def _best_interval(check: TrainingRecovery, cost: Estimate | Fact | None) -> list[str]:
+    """Sentence on the interval of checkpoints that loses the least, if the spec says the present one and failures."""
+    every_s, fails_s, share = check.checkpoint_every_s, check.failure_every_s, None if cost is None else cost.value
+    if every_s is None or fails_s is None or share is None:
+        return []
+    if share <= 0.0:
+        return ["Checkpoints cost no time that can be seen, so no interval is the best: write them more often."]
+    write_s = share * every_s
+    best_s = checkpoint_interval(write_s, fails_s)
+    now, least = lost_share(write_s, fails_s, every_s), lost_share(write_s, fails_s, best_s)
+    return [
+        f"A checkpoint costs {write_s:.3g} s of each {duration(every_s)}. With a failure every {duration(fails_s)} "
+        f"{in_percent(now, 1)} of the time goes into checkpoints and into steps that are made again; with one every "
+        f"{duration(best_s)} it would be {in_percent(least, 1)}, the least."
+    ]
 
 
 def _notes(killed: Sequence[KilledTraining]) -> list[str]:
     notes = []
     lost = [one for one in killed if one.fault is not None]
-    other = [one for one in killed if one.other is not None]
+    other = [one for one in killed if one.changed is not None]
     every = plural(len(killed), "kill")
     if lost:
         notes.append(f"{len(lost)} of {every} ended the training: {lost[0].name}, {lost[0].fault}.")
     if other:
-        notes.append(f"{len(other)} of {every} changed numbers: {other[0].name}, {other[0].other}.")
+        notes.append(f"{len(other)} of {every} changed the state: {other[0].name}, {other[0].changed}.")
     return notes

@@ -45,11 +45,11 @@ def _table(killed: Sequence[KilledTraining]) -> Table:
     columns = (
         Column(name="run"), Column(name="seed"), Column(name="killed"), Column(name="at step"),
         Column(name="steps lost"), Column(name="went on after", unit="s"), Column(name="recovered"),
-        Column(name="other numbers"),
+        Column(name="other state"),
     )  # fmt: skip
     rows = tuple(
         (one.name, one.seed, "in a checkpoint" if one.kill["growing"] else "between", one.kill["step"], one.lost,
-         one.kill["resume_s"], "yes" if one.fault is None else one.fault, one.other or "")
+         one.kill["resume_s"], "yes" if one.fault is None else one.fault, one.changed or "")
         for one in killed
     )  # fmt: skip
     return Table(title="Runs that were killed", caption="Each once, then started again.", columns=columns, rows=rows)

@@ -11,7 +11,8 @@ from evalspec.checks.system.training_recovery.defects import recovery_defects
 from evalspec.errors import InputError
 from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Effort
-from evalspec.language.parts import Check, Need, NeedRows, TrainingName, TrialRuns
+from evalspec.language.parts import Check, Need, NeedRows, SpecNames, TrainingName, TrialRuns
+from evalspec.language.units import Duration
 from evalspec.timing.targets import EVALUATION_COLUMNS, is_planned
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 RECOVERED, STEPS, RESUME, STATE, OVERHEAD = (
     "recovered", "steps_lost", "time_to_resume", "state_lost", "checkpoint_overhead",
 )  # fmt: skip
-COLUMNS = (*EVALUATION_COLUMNS, "kill")
+COLUMNS = (*EVALUATION_COLUMNS, "kill", "pair")
 
 
 class TrainingRecovery(Check):
@@ -47,17 +48,26 @@ class TrainingRecovery(Check):
     log has the last step of the run without a kill, and has no step twice. `recovered` has Clopper-Pearson's
     bounds: 14 of 14 show 80.7 %, 29 of 29 show 90.2 %. `steps_lost` is counted by the evaluations that the log keeps:
     it is as fine as they are. `time_to_resume` is held by Student's t over the kills.
-    `state_lost`: all numbers that were logged after the second start must be equal to those of the run with this seed
-    that was not killed. One further run without a kill shows first which numbers a seed repeats at
-    all; only these count, and a training that repeats none gives no `state_lost`.
+    `state_lost` is told in two ways, and a kill that either shows counts. *Equal numbers*: all numbers that were
+    logged after the second start must be equal to those of the run with this seed that was not killed. One further
+    run without a kill shows first which numbers a seed repeats at all; only these count, and some of them must differ
+    between seeds; with one seed, all must be repeated. *Round trip*, for any training, `round_trip:`: after every
+    other kill the command is started with arguments with which it reads its newest checkpoint, saves it again at
+    once, and ends. Names that are gone, and values, types or shapes that are not what they were, are lost, to the
+    byte; so are names in `holds:` that no checkpoint has. Files are those of numpy, safetensors, JSON, text, and of
+    torch.save as far as they hold tensors and plain values. Nothing in them is run, and of any other file only its
+    bytes are compared. Then the folder is put back as it was.
     `checkpoint_overhead` needs `without_checkpoints:`, and is held by Student's t on the log ratios of pairs of runs
-    with and without checkpoints, of one seed each.
+    with and without checkpoints, of one seed each. They are made for it one after the other, in the order A B B A, so
+    that a machine that becomes slower meanwhile is not told as overhead. With `checkpoint_every:`, which says what a
+    checkpoint costs, and `failure_every:`, the report has the interval that loses the least time, by Young's formula.
 
-    References: Clopper and Pearson (1934), Biometrika 26.
+    References: Clopper and Pearson (1934), Biometrika 26. Young (1974), CACM 17(9). Daly (2006), FGCS 22.
 
     ## What it cannot show
     A power failure: what the operating system had not yet written to the disk is still there after a kill. A node that
-    is lost with its disk. Kills of one worker among many. State that changes nothing in the log until the end.
+    is lost with its disk. Kills of one worker among many. State that neither a number in
+    the log nor a name in `holds:` shows.
 
     ## Example
     ```yaml
@@ -81,7 +91,7 @@ class TrainingRecovery(Check):
                interval="t over kills", least=0.0),
         Metric(STATE, "count", "lower", "Kills after which the numbers of the run are different.", exact=True),
         Metric(OVERHEAD, "%", "lower", "How much longer a run takes with checkpoints than without.",
-               interval="t on log ratios of pairs", neutral=1.0, least=-1.0),
+               interval="t on log ratios of pairs", neutral=1.0, least=-1.0, most=1000.0),
     )  # fmt: skip
 
     check: Literal["training_recovery"] = "training_recovery"
@@ -91,12 +101,32 @@ class TrainingRecovery(Check):
         5, ge=2, le=1000, description="Pairs of runs with and without checkpoints, if a requirement is about them."
     )
 
+    checkpoint_every_s: Annotated[Duration | None, Effort()] = Field(
+        None, alias="checkpoint_every", gt=0, description="Time between two checkpoints of a run, as it is made here."
+    )
+    failure_every_s: Annotated[Duration | None, Effort()] = Field(
+        None,
+        alias="failure_every",
+        gt=0,
+        description="Mean time between failures where it will run: the report says what interval loses the least.",
+    )
+
+    def check_names(self, names: SpecNames) -> str | None:
+        """Half of what the best interval of checkpoints follows from."""
+        pair = {"checkpoint_every": self.checkpoint_every_s, "failure_every": self.failure_every_s}
+        absent = [name for name, value in pair.items() if value is None]
+        if len(absent) == 1:
+            return f"what interval loses the least can't be said: write `{absent[0]}:` too, or neither of the two"
+        if not absent and all(one.metric != OVERHEAD for one in self.requirements):
+            return f"what interval loses the least needs the cost of checkpoints: require {OVERHEAD}"
+        return None
+
     def needs(self) -> tuple[Need, ...]:
         """The rows of the training."""
         return (NeedRows(self.training, COLUMNS),)
 
     def trials_of(self, training: str) -> TrialRuns:
-        """The kills, a run that repeats a seed, and runs without checkpoints."""
+        """The kills, a run that repeats a seed, and pairs of runs with and without checkpoints."""
         if training != self.training:
             return TrialRuns()
         asked = {one.metric for one in self.requirements}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,13 @@ def logged(seed: int, steps: tuple[int, ...] = STEPS, start_s: float = 0.0, more
     ]
 
 
-def whole(seed: int, part: str = "run", seconds: float = 110.0, start_s: float = 0.0) -> TrainingRun:
+def whole(
+    seed: int, part: str = "run", seconds: float = 110.0, start_s: float = 0.0, alike: bool = False
+) -> TrainingRun:
     """A run that was let run."""
     name = f"{part}-seed{seed}"
-    return TrainingRun(name, tuple(logged(seed, start_s=start_s)), seed=seed, before_s=0.0, end_s=seconds, part=part)
+    rows = tuple(logged(0 if alike else seed, start_s=start_s + (seed / 100 if alike else 0.0)))
+    return TrainingRun(name, rows, seed=seed, before_s=0.0, end_s=seconds, part=part)
 
 
 def killed(
@@ -45,29 +49,42 @@ def killed(
     more: float = 0.0,
     twice: bool = False,
     last: int = 1000,
+    resaved: dict[str, Any] | None = None,
+    alike: bool = False,
     **how: Any,
 ) -> TrainingRun:
     """A run that was killed at a step, lost so many, and went on with numbers that are so much larger."""
     kept = at if twice else at - lost
-    before = logged(seed, tuple(step for step in STEPS if step <= kept))
-    after = logged(seed, tuple(step for step in STEPS if at - lost < step <= last), 3.0, more)
+    drawn = 0 if alike else seed
+    before = logged(drawn, tuple(step for step in STEPS if step <= kept))
+    after = logged(drawn, tuple(step for step in STEPS if at - lost < step <= last), 3.0, more)
     kill = {
         "growing": number % 2 == 1, "step": at, "killed_s": 55.0, "newest": "step400.npz", "kept": len(before),
-        "resume_s": resume_s + number / 100,
+        "resume_s": resume_s + number / 100, "resaved": None if number % 2 else resaved,
     }  # fmt: skip
     name = f"kill{number}-seed{seed}"
     return TrainingRun(name, (*before, *after), seed=seed, before_s=0.0, end_s=120.0, part="kill",
                        kill=json.dumps(kill), **how)  # fmt: skip
 
 
-def killed_table(kills: int = 14, torn: int = 0, plain_s: float = 105.0, twins: bool = True, **how: Any) -> pa.Table:
+def killed_table(
+    kills: int = 14,
+    torn: int = 0,
+    plain_s: float = 105.0,
+    twins: bool = True,
+    pair_spoiled: str | None = None,
+    **how: Any,
+) -> pa.Table:
     """Five runs, a twin, kills of which so many end the training, and pairs without checkpoints."""
-    runs = [whole(seed) for seed in range(5)]
-    runs += [whole(0, "twin", start_s=1.0)] if twins else []
+    alike = bool(how.get("alike"))
+    runs = [whole(seed, alike=alike) for seed in range(5)]
+    runs += [whole(0, "twin", start_s=1.0, alike=alike)] if twins else []
     for number in range(kills):
         dead = number < torn
         runs.append(killed(number % 5, number, **how, status="failed" if dead else "ended"))
-    runs += [whole(seed, "plain", plain_s + seed / 10) for seed in range(5)]
+    for seed in range(5):
+        runs.append(replace(whole(seed, "paired"), pair=seed, spoiled=None if seed else pair_spoiled))
+        runs.append(replace(whole(seed, "plain", plain_s + seed / 10), pair=seed))
     return supervised_table(runs, RECIPE, tuple(COLUMNS), 5)
 
 

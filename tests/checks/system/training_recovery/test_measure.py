@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from evalspec.checks.system.training_recovery.spec import TrainingRecovery
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Fact, Measured
-from evalspec.language.parts import CheckResult, TrialRuns
+from evalspec.language.parts import CheckResult, SpecNames, TrialRuns
 from tests.checks.system.training_recovery.killed import case, killed_table
 from tests.trainings.runs import recipe, recipe_table
 
@@ -91,3 +92,85 @@ def test_a_run_more_is_made_only_for_what_is_asked() -> None:
         {"check": "training_recovery", "training": "recipe", "require": ["state_lost == 0"]}
     )
     assert other.trials_of("another") == TrialRuns()
+
+
+def test_the_interval_that_loses_the_least_is_told(tmp_path: Path) -> None:
+    every = {"checkpoint_every": "10 min", "failure_every": "12 h"}
+    inputs, check = case(tmp_path, killed_table(plain_s=99.8), "checkpoint_overhead <= 20 %", **every)
+    (note,) = check.run(inputs).notes
+    # 10 % of 10 min: 60 s; 60/600 + 600/86400; sqrt(2 x 60 x 43200) = 2277 s, and twice 60/2277.
+    assert note.startswith("A checkpoint costs 60 s of each 10 min. With a failure every 720 min 10.7 % of the time")
+    assert "with one every 38 min it would be 5.3 %" in note
+    inputs, check = case(tmp_path, killed_table(plain_s=120.0), "checkpoint_overhead <= 20 %", **every)
+    assert "Checkpoints cost no time that can be seen" in check.run(inputs).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence", "said"),
+    [
+        ({"checkpoint_every": "10 min"}, "checkpoint_overhead <= 20 %", "write `failure_every:` too"),
+        ({"checkpoint_every": "10 min", "failure_every": "1 h"}, "recovered >= 75 %", "require checkpoint_overhead"),
+        ({}, "recovered >= 75 %", None),
+    ],
+)
+def test_half_of_what_an_interval_follows_from_is_refused(
+    tmp_path: Path, fields: dict[str, str], sentence: str, said: str | None
+) -> None:
+    _, check = case(tmp_path, killed_table(2), sentence, **fields)
+    fault = check.check_names(SpecNames((), (), ()))
+    assert fault is None if said is None else fault is not None and said in fault
+
+
+def saved_again(lost: int = 0, unknown: str | None = None, what: str = "value", **names: str) -> dict[str, Any]:
+    """A round trip as a record has it."""
+    first = [{"name": "optimizer.v", "what": what, "then": "", "now": "", **names}] if lost else []
+    return {"file": "step400.npz", "names": 9, "lost": lost, "first": first, "unknown": unknown}
+
+
+def test_a_round_trip_tells_of_a_training_that_no_seed_repeats(tmp_path: Path) -> None:
+    kept = fact(measured(tmp_path, twins=False, resaved=saved_again()), "state_lost")
+    assert (kept.value, kept.n) == (0.0, 7) and "read and saved again" in kept.method
+    lost = measured(tmp_path, twins=False, resaved=saved_again(3, what="type", then="float32", now="float16"))
+    assert fact(lost, "state_lost").value == 7.0
+    assert fact(lost, "state_lost").first == (
+        "kill0-seed0: saved again at once, optimizer.v is float16 and was float32, and 2 more"
+    )
+    assert "7 of 14 kills changed the state: kill0-seed0" in lost.notes[0]
+
+
+def test_a_round_trip_that_tells_nothing_passes_nothing(tmp_path: Path) -> None:
+    result = measured(tmp_path, twins=False, resaved=saved_again(unknown="it wrote no checkpoint"))
+    assert "state_lost" not in result.estimates and result.missing["state_lost"] == "it wrote no checkpoint"
+    assert "7 of 7 round trips of checkpoints tell nothing: kill0-seed0, it wrote no checkpoint" in result.weakens
+    both = measured(tmp_path, resaved=saved_again(unknown="it wrote no checkpoint"))
+    assert fact(both, "state_lost").value == 0.0 and fact(both, "state_lost").n == 14
+
+
+def test_a_number_that_is_the_same_with_each_seed_shows_no_state(tmp_path: Path) -> None:
+    result = measured(tmp_path, alike=True)
+    assert "only loss is the same, and that is the same with each seed" in result.missing["state_lost"]
+    other = measured(tmp_path, alike=True, more=0.001)
+    assert fact(other, "state_lost").value == 14.0
+
+
+def test_with_one_seed_all_numbers_must_be_repeated(tmp_path: Path) -> None:
+    def one_seed(noisy: bool) -> CheckResult:
+        table = killed_table(2)
+        mask = pc.equal(table["seed"], 0)
+        if not noisy:
+            mask = pc.and_(mask, pc.equal(table["metric"], "loss"))
+        inputs, check = case(tmp_path, table.filter(mask), "recovered >= 75 %")
+        return check.run(inputs)
+
+    assert "one seed does not show whether a kill can be seen in it: train two" in one_seed(True).missing["state_lost"]
+    assert fact(one_seed(False), "state_lost").value == 0.0
+
+
+def test_pairs_that_other_work_spoiled_void_their_overhead_alone(tmp_path: Path) -> None:
+    result = measured(tmp_path, pair_spoiled="other work")
+    cost = result.estimates["checkpoint_overhead"]
+    assert isinstance(cost, Measured) and cost.invalid == "in paired-seed0 other work"
+    waits = result.estimates["time_to_resume"]
+    assert not isinstance(waits, Measured) or waits.invalid is None
+    kills = measured(tmp_path, spoiled="other work").estimates["checkpoint_overhead"]
+    assert not isinstance(kills, Measured) or kills.invalid is None

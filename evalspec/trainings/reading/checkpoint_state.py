@@ -1,0 +1,245 @@
+"""State in the files of a checkpoint, by name; nothing in them is run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from evalspec.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+READ = ("npz", "npy", "safetensors", "json", "text", "files of torch.save with tensors and plain values")
+REMEDY = "save it as one of these; one that holds no state is named in `round_trip: {may_change: [...]}`"
+ZIP, NPY, PICKLE = b"PK\x03\x04", b"\x93NUMPY", b"\x80"
+TORCH_SUFFIXES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".tar"})
+MOST_HEADER = 10**8
+"""Bytes of the header of a safetensors file at the most; eight letters, read as a number, are more."""
+MOST_TEXT = 2**20
+"""Bytes of a file that is read as text at the most: more is no note beside a checkpoint."""
+PIECE = 2**22
+
+
+@dataclass(frozen=True, slots=True)
+class StateValue:
+    """One tensor or plain value of a checkpoint.
+
+    Args:
+        type: Of its elements, or of the value.
+        shape: Of a tensor; empty: it is one value.
+        digest: Of what it holds.
+    """
+
+    type: str
+    shape: tuple[int, ...]
+    digest: str
+
+
+def read_state(path: Path, name: str) -> dict[str, StateValue]:
+    """All that a file of a checkpoint holds, by name.
+
+    A file says by what it begins with how it is read; its name says little, since many are renamed when they are whole.
+
+    Args:
+        path: The file.
+        name: Of it, for people.
+
+    Raises:
+        InputError: It is empty or torn, or can't be read without running code.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(16)
+        if not start:
+            raise InputError(f"{name} is empty")
+        return _read(path, name, start)
+    except OSError as error:
+        raise InputError(f"{name} can't be read: {error.strerror or error}") from error
+
+
+def _read(path: Path, name: str, start: bytes) -> dict[str, StateValue]:
+    if start.startswith(ZIP):
+        return _zip(path, name)
+    if start.startswith(NPY):
+        return _npy(path, name)
+    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= MOST_HEADER:
+        return _safetensors(path, name)
+    if start.startswith(PICKLE) and path.suffix in TORCH_SUFFIXES:
+        return _torch(path, name)
+    return _text(path, name)
+
+
+def _zip(path: Path, name: str) -> dict[str, StateValue]:
+    """Archive of numpy or of torch."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            members = packed.namelist()
+    except zipfile.BadZipFile as error:
+        raise InputError(f"{name} is torn: the archive is not complete") from error
+    if any(one.rpartition("/")[2] == "data.pkl" for one in members):
+        return _torch(path, name)
+    if not members or not all(one.endswith(".npy") for one in members):
+        raise _unreadable(name, "is an archive of other files")
+    return _npz(path, name)
+
+
+def _npz(path: Path, name: str) -> dict[str, StateValue]:
+    import zlib
+
+    import numpy as np
+
+    found = {}
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            for key in kept.files:
+                try:
+                    found[key] = _array(kept[key])
+                except ValueError as error:
+                    raise _unreadable(name, f"holds pickled objects as {key!r}, which are not read") from error
+    except (EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError(f"{name} is torn: {error}") from error
+    return found
+
+
+def _npy(path: Path, name: str) -> dict[str, StateValue]:
+    import numpy as np
+
+    try:
+        return {"": _array(np.load(path, allow_pickle=False))}
+    except (ValueError, EOFError) as error:
+        raise _unreadable(name, "is torn, or holds pickled objects, which are not read") from error
+
+
+def _array(values: NDArray[np.generic]) -> StateValue:
+    import numpy as np
+
+    # Neither the order of bytes in a number nor that of a matrix's elements is state.
+    plain = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+    # The length of the longest text is no type.
+    kind = {"U": "str", "S": "bytes"}.get(plain.dtype.kind, str(plain.dtype))
+    return StateValue(kind, values.shape, _digest(plain.tobytes()))
+
+
+def _safetensors(path: Path, name: str) -> dict[str, StateValue]:
+    """Its header says where each tensor lies."""
+    torn = InputError(f"{name} is torn: the safetensors file is not complete")
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > size - 8:
+            raise torn
+        try:
+            header = json.loads(file.read(length))
+            found = {f"__metadata__.{key}": _plain(value) for key, value in header.pop("__metadata__", {}).items()}
+            for key, one in header.items():
+                begin, end = one["data_offsets"]
+                if not 0 <= begin <= end <= size - 8 - length:
+                    raise torn
+                file.seek(8 + length + begin)
+                found[key] = StateValue(str(one["dtype"]), tuple(one["shape"]), _digest_of(file, end - begin))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise torn from error
+    return found
+
+
+def _torch(path: Path, name: str) -> dict[str, StateValue]:
+    try:
+        import torch
+    except ImportError as error:
+        message = f"{name} is a file of torch.save, and the package torch is not installed"
+        raise InputError(message, remedy="pip install 'evalspec-gate[torch]'") from error
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+        return dict(_flat(loaded, ""))
+    except InputError:
+        raise
+    except Exception as error:
+        # Torch has a dozen types for what is torn or no tensor.
+        raise _unreadable(
+            name, "is torn, or holds objects beside tensors and plain values, which are not unpickled"
+        ) from error
+
+
+def _text(path: Path, name: str) -> dict[str, StateValue]:
+    """JSON by its keys; other text as one value."""
+    if path.stat().st_size > MOST_TEXT and path.suffix != ".json":
+        raise _unreadable(name, "can't be read without running code")
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise _unreadable(name, "can't be read without running code") from error
+    try:
+        return dict(_flat(json.loads(text), ""))
+    except ValueError as error:
+        if path.suffix == ".json":
+            raise InputError(f"{name} is torn: the JSON is not complete") from error
+        return {"": _plain(text)}
+
+
+def _flat(value: Any, name: str) -> Iterator[tuple[str, StateValue]]:
+    """Each tensor and plain value with its path; lists of plain values, such as a generator's state, are one."""
+    if isinstance(value, Mapping):
+        pairs = [(str(key), one) for key, one in value.items()]
+    elif isinstance(value, list | tuple) and not all(map(_is_plain, value)):
+        pairs = [(str(number), one) for number, one in enumerate(value)]
+    else:
+        yield name, _plain(value) if _is_plain(value) or isinstance(value, list | tuple) else _tensor(value)
+        return
+    if not pairs:
+        yield name, StateValue("empty", (), "")
+    for key, one in pairs:
+        yield from _flat(one, f"{name}.{key}" if name else key)
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | bytes | bytearray | int | float | complex)
+
+
+def _plain(value: Any) -> StateValue:
+    # Text, so that NaN is like NaN.
+    shape = (len(value),) if isinstance(value, list | tuple) else ()
+    kind = "list" if shape else type(value).__name__
+    return StateValue(kind, shape, _digest(repr(list(value) if shape else value).encode()))
+
+
+def _tensor(value: Any) -> StateValue:
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        # Types and devices of torch, and little else: they tell all of themselves.
+        return StateValue(type(value).__name__, (), _digest(repr(value).encode()))
+    return StateValue(str(value.dtype).removeprefix("torch."), tuple(value.shape), _digest(_bytes(value)))
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    import torch
+
+    dense = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
+    flat = dense.contiguous().reshape(-1)
+    return b"" if not flat.numel() else flat.view(torch.uint8).numpy().tobytes()
+
+
+def _unreadable(name: str, why: str) -> InputError:
+    return InputError(f"{name} {why}", choices=READ, remedy=REMEDY)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _digest_of(file: BinaryIO, length: int) -> str:
+    digest = hashlib.sha256()
+    for _ in range(math.ceil(length / PIECE)):
+        piece = file.read(min(PIECE, length))
+        length -= len(piece)
+        digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,209 @@
+"""Folders of checkpoints before and after they were saved again at once."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evalspec.evidence.record import Resaved
+from evalspec.running.supervision.round_trip import kept_aside, resaved
+from evalspec.trainings.command import RoundTrip
+
+State = Mapping[str, Any]
+FULL: State = {"model.w": np.ones((2, 3), np.float32), "optimizer.m": np.zeros(6), "step": 500, "nan": math.nan}
+
+
+def write(folder: Path, name: str, state: State | bytes, at: int) -> None:
+    """A file that was written so many seconds after the first."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(state, bytes):
+        path.write_bytes(state)
+    else:
+        with path.open("wb") as file:
+            np.savez(file, **state)
+    os.utime(path, (1_700_000_000 + at, 1_700_000_000 + at))
+
+
+def trip(
+    folder: Path,
+    before: Mapping[str, State | bytes],
+    after: Mapping[str, State | bytes],
+    holds: tuple[str, ...] = ("model.*", "optimizer.*"),
+    may_change: tuple[str, ...] = (),
+) -> Resaved:
+    """Files of before, in the order in which they were written, and those that the round trip wrote."""
+    out = folder / "out"
+    for at, (name, state) in enumerate(before.items()):
+        write(out / "kept", name, state, at)
+    (out / "kept").mkdir(parents=True, exist_ok=True)
+    asked = RoundTrip(add=("--again",), holds=holds, may_change=may_change)
+    with kept_aside(out) as aside:
+        for at, (name, state) in enumerate(after.items()):
+            write(out / "kept", name, state, 1_000 + at)
+        found = resaved(aside / "kept", out / "kept", asked)
+    there = {path.relative_to(out / "kept").as_posix() for path in (out / "kept").rglob("*") if path.is_file()}
+    assert there == set(before) and not aside.exists(), "the folder is as it was"
+    return found
+
+
+def lost(found: Resaved) -> list[tuple[str, str]]:
+    assert found.unknown is None and found.lost >= len(found.first)
+    return [(one.name, one.what) for one in found.first]
+
+
+def without(name: str) -> State:
+    return {key: value for key, value in FULL.items() if key != name}
+
+
+@pytest.mark.parametrize("name", ["step500.npz", "step0501.npz", "last"])
+def test_what_is_saved_again_as_it_was_has_lost_nothing(tmp_path: Path, name: str) -> None:
+    old = {"step400.npz": FULL | {"step": 400}, "step500.npz": FULL}
+    found = trip(tmp_path, {"last": FULL} if name == "last" else old, {name: FULL})
+    assert lost(found) == [] and found.names == 4
+    assert found.file == ("last" if name == "last" else "step500.npz")
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (without("optimizer.m"), [("optimizer.*", "absent"), ("optimizer.m", "gone")]),
+        (without("step"), [("step", "gone")]),
+        (without("step") | {"steps": 500}, [("step", "gone")]),
+        (FULL | {"model.w": np.ones((2, 3), np.float16)}, [("model.w", "type")]),
+        (FULL | {"model.w": np.ones((3, 2), np.float32)}, [("model.w", "size")]),
+        (FULL | {"optimizer.m": np.ones(6)}, [("optimizer.m", "value")]),
+        (FULL | {"nan": 0.0}, [("nan", "value")]),
+        (FULL | {"more": 1}, []),
+    ],
+)
+def test_what_is_not_as_it_was_is_named(tmp_path: Path, now: State, expected: list[tuple[str, str]]) -> None:
+    assert lost(trip(tmp_path, {"step500.npz": FULL}, {"step500.npz": now})) == expected
+
+
+def test_a_checkpoint_that_is_ignored_is_lost_whole(tmp_path: Path) -> None:
+    fresh = {name: np.full_like(value, 7) for name, value in FULL.items()}
+    found = trip(tmp_path, {"step500.npz": FULL}, {"step000.npz": fresh})
+    assert {name for name, what in lost(found) if what == "value"} >= {"optimizer.m", "step", "nan"}
+    (tmp_path / "b").mkdir()
+    # It starts anew and writes over the first checkpoint, which is as it was.
+    found = trip(tmp_path / "b", {"step000.npz": fresh, "step500.npz": FULL}, {"step000.npz": fresh})
+    assert lost(found) == [("step500.npz", "passed over")]
+
+
+def test_a_checkpoint_that_is_a_folder(tmp_path: Path) -> None:
+    model, optimizer = {"model.w": FULL["model.w"]}, {"optimizer.m": FULL["optimizer.m"]}
+    before = {
+        "checkpoint-400/model.npz": model, "checkpoint-400/optimizer.npz": optimizer,
+        "checkpoint-500/model.npz": model, "checkpoint-500/optimizer.npz": optimizer, "latest": b"checkpoint-500",
+    }  # fmt: skip
+    for number, name in enumerate(("checkpoint-500", "checkpoint-501")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        both = {f"{name}/model.npz": model, f"{name}/optimizer.npz": optimizer}
+        assert lost(trip(folder, before, both)) == []
+        (folder / "b").mkdir()
+        half = trip(folder / "b", before, {f"{name}/model.npz": model})
+        assert ("checkpoint-500/optimizer.npz", "gone") in lost(half) and ("optimizer.*", "absent") in lost(half)
+        (folder / "c").mkdir()
+        other = trip(folder / "c", before, both | {f"{name}/optimizer.npz": {"optimizer.m": np.ones(6)}})
+        assert lost(other) == [("checkpoint-#/optimizer.npz: optimizer.m", "value")]
+
+
+def test_shards_of_workers_are_held_against_their_own(tmp_path: Path) -> None:
+    def shards(step: int) -> dict[str, State | bytes]:
+        return {
+            f"step{step}/rank{rank}.npz": {"model.w": np.full(3, float(rank)), "optimizer.m": np.full(3, rank + 0.5)}
+            for rank in range(3)
+        }
+
+    assert lost(trip(tmp_path, shards(400) | shards(500), shards(501))) == []
+    (tmp_path / "b").mkdir()
+    flat = {name.replace("/", "-"): value for name, value in (shards(400) | shards(500)).items()}
+    assert lost(trip(tmp_path / "b", flat, {n.replace("/", "-"): v for n, v in shards(501).items()})) == []
+    (tmp_path / "c").mkdir()
+    by_rank = {f"rank{rank}/step{step}.npz": FULL | {"rank": rank} for step in (400, 500) for rank in range(2)}
+    assert (
+        lost(trip(tmp_path / "c", by_rank, {f"rank{rank}/step500.npz": FULL | {"rank": rank} for rank in (0, 1)})) == []
+    )
+
+
+def test_what_may_change_may(tmp_path: Path) -> None:
+    old, new = FULL | {"elapsed_s": 3.0, "clock.now": 1}, FULL | {"elapsed_s": 5.0}
+    found = trip(tmp_path, {"last": old}, {"last": new}, may_change=("elapsed_s", "clock.*"))
+    assert lost(found) == []
+    (tmp_path / "b").mkdir()
+    code = {"last.npz": FULL, "args.bin": b"\xff\x00code 1"}
+    found = trip(tmp_path / "b", code, {"last.npz": FULL, "args.bin": b"\xff\x00code 2"}, may_change=("args.bin",))
+    assert lost(found) == []
+
+
+def test_bytes_that_are_the_same_need_not_be_read(tmp_path: Path) -> None:
+    code = b"\xff\x00\x80 some pickle"
+    assert lost(trip(tmp_path, {"last.npz": FULL, "rng.bin": code}, {"last.npz": FULL, "rng.bin": code})) == []
+    (tmp_path / "b").mkdir()
+    found = trip(tmp_path / "b", {"rng.bin": code}, {"rng.bin": code}, holds=("rng.bin",))
+    assert lost(found) == []
+    (tmp_path / "c").mkdir()
+    found = trip(tmp_path / "c", {"last.npz": FULL, "rng.bin": code}, {"last.npz": FULL, "rng.bin": code + b"1"})
+    assert found.unknown is not None and "rng.bin can't be read without running code" in found.unknown
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ({}, {"step000.npz": FULL}, "it had not written a checkpoint"),
+        ({"step500.npz": FULL}, {}, "it wrote no checkpoint"),
+        ({"step500.npz": b""}, {"step500.npz": FULL}, "step500.npz is empty"),
+        ({"step500.npz": FULL}, {"step500.npz": b""}, "step500.npz is empty"),
+        ({"step500.npz": b"PK\x03\x04torn"}, {"step501.npz": FULL}, "step500.npz is torn"),
+        ({"args.json": b"{}"}, {"args.json": b"{}", "step000.npz": FULL}, "no checkpoint had 'model.*' yet"),
+    ],
+)
+def test_what_tells_nothing_is_a_sentence(
+    tmp_path: Path, before: Mapping[str, State | bytes], after: Mapping[str, State | bytes], said: str
+) -> None:
+    found = trip(tmp_path, before, after)
+    assert found.unknown is not None and said in found.unknown and found.lost == 0
+
+
+def test_links_are_no_checkpoints(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write(out / "kept", "step500.npz", FULL, 1)
+    (out / "kept" / "last").symlink_to("step500.npz")
+    asked = RoundTrip(add=("--again",), holds=("model.*",))
+    with kept_aside(out) as aside:
+        write(out / "kept", "step501.npz", FULL, 9)
+        assert lost(resaved(aside / "kept", out / "kept", asked)) == []
+    assert (out / "kept" / "last").is_symlink()
+
+
+def test_a_folder_is_put_back_whatever_happens(tmp_path: Path) -> None:
+    write(tmp_path / "out", "a", FULL, 1)
+    with pytest.raises(RuntimeError), kept_aside(tmp_path / "out"):
+        (tmp_path / "out" / "a").unlink()
+        raise RuntimeError
+    assert (tmp_path / "out" / "a").is_file() and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_a_kill_cut_off_is_well_passed_over(tmp_path: Path) -> None:
+    before = {"step400.npz": FULL, "step500.npz": b"PK\x03\x04 and no more"}
+    assert lost(trip(tmp_path, before, {"step400.npz": FULL})) == []
+    (tmp_path / "b").mkdir()
+    left = {"last/state.npz": FULL, "last/state.tmp": b"PK"}
+    assert lost(trip(tmp_path / "b", left, {"last/state.npz": FULL})) == []
+
+
+def test_files_may_be_what_must_be_there(tmp_path: Path) -> None:
+    both = {"checkpoint-500/model_0.npz": {"w": 1}, "checkpoint-500/rng_0.bin": b"\xff\x00"}
+    holds = ("model_0.npz", "rng_*.bin")
+    assert lost(trip(tmp_path, both, both, holds=holds)) == []
+    (tmp_path / "b").mkdir()
+    one = {"checkpoint-500/model_0.npz": {"w": 1}}
+    assert lost(trip(tmp_path / "b", one, one, holds=holds)) == [("rng_*.bin", "absent")]

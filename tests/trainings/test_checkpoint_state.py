@@ -1,0 +1,162 @@
+"""State in files of checkpoints: what is the same, what is not, and what is not read."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import struct
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evalspec.errors import InputError
+from evalspec.trainings.reading.checkpoint_state import StateValue, read_state
+
+
+def state(path: Path) -> dict[str, StateValue]:
+    return read_state(path, path.name)
+
+
+def npz(path: Path, **arrays: Any) -> dict[str, StateValue]:
+    np.savez(path, **arrays)
+    return state(path)
+
+
+def differ(one: dict[str, StateValue], other: dict[str, StateValue]) -> set[str]:
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+
+
+def test_numpy_s_archives_by_name(tmp_path: Path) -> None:
+    weights = np.arange(6.0).reshape(2, 3)
+    first = npz(tmp_path / "a.npz", w=weights, step=3, draw="{'state': 1}", raw=np.array(b"\x00\x01"), nan=math.nan)
+    assert first["w"].type == "float64" and first["w"].shape == (2, 3)
+    again = npz(
+        tmp_path / "b.npz", w=np.asfortranarray(weights), step=3, draw="{'state': 1}", raw=np.array(b"\x00\x01"),
+        nan=math.nan,
+    )  # fmt: skip
+    assert not differ(first, again), "NaN is NaN, and the order in memory is no state"
+    other = npz(
+        tmp_path / "c.npz", w=weights.astype(np.float32), step=np.array([3]), draw="{'state': 2222}",
+        raw=np.array(b"\x00\x02"), nan=1.0,
+    )  # fmt: skip
+    assert differ(first, other) == {"w", "step", "draw", "raw", "nan"}
+    assert other["draw"].type == first["draw"].type == "str" and other["step"].shape == (1,)
+    big = npz(tmp_path / "d.npz", w=weights.astype(">f8"), step=3, draw="{'state': 1}", raw=np.array(b"\x00\x01"))
+    assert differ(first, big) == {"nan"}
+
+
+def safetensors(path: Path, tensors: dict[str, tuple[str, list[int], bytes]], pad: int = 0, **notes: str) -> Path:
+    header: dict[str, Any] = {"__metadata__": notes} if notes else {}
+    data = b""
+    for name, (kind, shape, raw) in tensors.items():
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode() + b" " * pad
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return path
+
+
+def test_safetensors_are_read_without_a_package(tmp_path: Path) -> None:
+    one = {"a": ("BF16", [2], b"\x01\x02\x03\x04"), "b": ("F8_E4M3", [1], b"\x07")}
+    first = state(safetensors(tmp_path / "a.safetensors", one, saved="1"))
+    assert first["a"] == state(safetensors(tmp_path / "b.safetensors", dict(reversed(one.items()))))["a"]
+    assert set(first) == {"a", "b", "__metadata__.saved"}
+    for pad in range(260):
+        # Whatever its first byte, a header is no text.
+        found = state(safetensors(tmp_path / "p.safetensors", {"a": one["a"]}, pad))
+        assert found["a"].type == "BF16"
+    whole = (tmp_path / "a.safetensors").read_bytes()
+    for length in (3, 8, 40, len(whole) - 1):
+        (tmp_path / "torn.safetensors").write_bytes(whole[:length])
+        if length > 8:
+            with pytest.raises(InputError, match=r"torn\.safetensors is torn"):
+                state(tmp_path / "torn.safetensors")
+    (tmp_path / "odd.safetensors").write_bytes(struct.pack("<Q", 20) + b'{"a": {"dtype": 1}} ' + b"1")
+    with pytest.raises(InputError, match="is torn"):
+        state(tmp_path / "odd.safetensors")
+
+
+def test_json_by_its_keys_and_text_as_one_value(tmp_path: Path) -> None:
+    first, other = tmp_path / "a.json", tmp_path / "b.json"
+    first.write_text('{"step": 5, "best": NaN, "rng": [1, 2, 3], "opt": {"groups": [{"lr": 0.1}]}, "none": {}}')
+    other.write_text('{"step": 5.0, "best": NaN, "rng": [1, 2, 4], "opt": {"groups": [{"lr": 0.1}]}, "none": {}}')
+    assert differ(state(first), state(other)) == {"step", "rng"}
+    assert set(state(first)) == {"step", "best", "rng", "opt.groups.0.lr", "none"}
+    (tmp_path / "latest").write_text("step500")
+    assert set(state(tmp_path / "latest")) == {""}
+    first.write_text('{"step": 5')
+    with pytest.raises(InputError, match=r"a\.json is torn"):
+        state(first)
+
+
+class Boom:
+    """Would run code when it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("boom"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.pt", b"", "empty.pt is empty"),
+        ("a.pkl", pickle.dumps({"a": np.ones(3)}), "can't be read without running code"),
+        ("a.bin", b"\xff\xfe\x00\x01" * 8, "can't be read without running code"),
+        ("a.npz", b"PK\x03\x04 and no more", "a.npz is torn"),
+        ("a.npy", b"\x93NUMPY\x01\x00", "a.npy is torn, or holds pickled objects"),
+    ],
+)
+def test_what_can_t_be_read_is_one_sentence(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        state(tmp_path / name)
+    assert said in str(refused.value)
+
+
+def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez(tmp_path / "a.npz", fine=1, bad=np.array([Boom()], dtype=object))
+    with pytest.raises(InputError, match="holds pickled objects as 'bad'"):
+        state(tmp_path / "a.npz")
+    (tmp_path / "b.pt").write_bytes(pickle.dumps(Boom()))
+    with pytest.raises(InputError, match=r"not unpickled|not installed"):
+        state(tmp_path / "b.pt")
+    assert not (tmp_path / "boom").exists()
+
+
+def test_files_of_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+
+    def saved(name: str, **changes: Any) -> dict[str, StateValue]:
+        held = {
+            "model": OrderedDict(w=torch.arange(6.0).reshape(2, 3), n=torch.tensor(3), half=torch.ones(2).bfloat16()),
+            "optimizer": {"state": {0: {"exp_avg": torch.zeros(2), "step": torch.tensor(4.0)}},
+                          "param_groups": [{"lr": 0.1, "params": [0, 1], "betas": (0.9, 0.999)}]},
+            "rng": torch.get_rng_state(), "bytes": b"\x00\x01", "nan": math.nan, "empty": torch.zeros(0), "none": None,
+            "sparse": torch.eye(2).to_sparse(),
+        }  # fmt: skip
+        torch.save(held | changes, tmp_path / name)
+        return state(tmp_path / name)
+
+    torch.manual_seed(3)
+    first = saved("a.pt")
+    assert not differ(first, saved("another-name"))
+    transposed = {"w": torch.arange(6.0).reshape(3, 2).T.contiguous().T.reshape(2, 3)}
+    assert first["model.w"] == saved("b.pt", model=transposed)["model.w"]
+    assert first["optimizer.state.0.exp_avg"].type == "float32" and "optimizer.param_groups.0.lr" in first
+    assert differ(first, saved("c.pt", nan=1.0, bytes=b"\x00\x02", rng=torch.zeros(5, dtype=torch.uint8))) == {
+        "nan", "bytes", "rng",
+    }  # fmt: skip
+    torch.save({"a": Boom()}, tmp_path / "d.pt")
+    with pytest.raises(InputError, match=r"d\.pt is torn, or holds objects beside tensors"):
+        state(tmp_path / "d.pt")
+    whole = (tmp_path / "a.pt").read_bytes()
+    (tmp_path / "e.pt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"e\.pt is torn"):
+        state(tmp_path / "e.pt")
+    assert not (tmp_path / "boom").exists()
