@@ -1,0 +1,106 @@
+"""The parts of a dataset, handed to whoever answers them, and the list of them at the end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalspec.language.parts import Model
+from evalspec.running.children.jobs import SpecParts, WorkerJob
+from evalspec.running.children.leaf_journal import note_pass
+from evalspec.running.children.messages import Progress
+from evalspec.running.children.process import Child, Limits
+from evalspec.running.engines.choice import EngineChoice
+from evalspec.running.parts.answers import PartedAnswers, listed, observed_in
+from evalspec.running.parts.cut import Cut
+from evalspec.running.parts.engine import PartEngine
+from evalspec.running.parts.kept import KeptParts
+from evalspec.running.parts.pool import WorkerPool
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How the parts of a dataset are answered.
+
+    Args:
+        parts: Of the spec.
+        dataset: Its name.
+        model: That of the model.
+        choice: The engine.
+        folder: Of the run.
+        threads: Of each worker.
+        limits: Of each worker.
+        environment: Of each worker.
+        start: Starts a worker of this machine, for the name of its log.
+        on_wait: Called while parts are waited for.
+    """
+
+    parts: SpecParts
+    dataset: str
+    model: str
+    choice: EngineChoice
+    folder: Path
+    threads: int
+    limits: Limits
+    environment: Mapping[str, str]
+    start: Callable[[str], Child]
+    on_wait: Callable[[], None] | None = None
+
+    @property
+    def job(self) -> WorkerJob:
+        """Job of each worker."""
+        return WorkerJob(self.parts, self.model, self.threads)
+
+    @property
+    def spec(self) -> Model:
+        """The model, as the spec has it."""
+        return self.parts.models[self.model]
+
+
+def answered_in_parts(
+    asking: Asking, cut: Cut, child: Child, file: Path, key: str, progress: Progress
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Have all parts answered that are not kept.
+
+    Args:
+        asking: How.
+        cut: Of the dataset.
+        child: A worker that holds the model.
+        file: The list of the parts, once it is written.
+        key: Digest of all that the answers rest on.
+        progress: Told how far they have come.
+
+    Returns:
+        The question to a worker that writes the list, and what was observed of the model, with rows and files read.
+
+    Raises:
+        EvalspecError: As `evalspec.running.parts.answers.PartedAnswers.answer`.
+    """
+    kept = KeptParts(asking.folder, file, key)
+    before = len(kept.parts)
+    with contextlib.closing(kept), contextlib.closing(_engine(asking, cut, child)) as engine:
+        answers = PartedAnswers(f"answers of {asking.model} on {asking.dataset}", cut, kept, engine, progress)
+        try:
+            answers.answer()
+        finally:
+            note_pass(asking.folder, {"parts": len(kept.parts) - before, "kept": before, "lost": list(engine.gone)})
+        told = [kept.parts[number] for number in range(cut.parts)]
+    read = {path: digest for one in told for path, digest in one["read"].items()}
+    beside = {**told[0]["told"], "details": {name: told[0]["facts"][name] for name in ("batch",)}}
+    question = {"do": "list", "out": str(file), "parts": listed(cut, kept.parts), "told": beside}
+    return question, {"observed": observed_in(told), "rows": cut.rows, "read": read}
+
+
+def _engine(asking: Asking, cut: Cut, child: Child) -> PartEngine:
+    slots = 1 if asking.choice.address else asking.choice.children
+    question = {"do": "part", "dataset": asking.dataset, "rows": cut.rows}
+    # One on a GPU that the spec names has that to itself.
+    slots = min(slots, cut.parts) if asking.spec.device == "cpu" else 1
+
+    def start(place: int) -> Child:
+        return asking.start(f"worker-{asking.model}-{place + 1}")
+
+    return WorkerPool(start, child, question, slots, asking.on_wait)
