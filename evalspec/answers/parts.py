@@ -29,7 +29,7 @@ MOST_PARTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerPart:
     """Answers to some rows that follow each other, in a file of their own.
 
     Args:
@@ -68,7 +68,7 @@ def part_path(answers: Path, number: int) -> Path:
     return answers.with_suffix("") / f"part-{number:05}.parquet"
 
 
-def parts_of(path: Path) -> tuple[Part, ...]:
+def parts_of(path: Path) -> tuple[AnswerPart, ...]:
     """The parts of answers; none where they are a single file.
 
     Raises:
@@ -86,11 +86,11 @@ def parts_of(path: Path) -> tuple[Part, ...]:
         raise RecordError(f"the list of parts {path} can't be read: {error}") from error
 
 
-def _listed(table: pa.Table) -> tuple[Part, ...]:
-    return tuple(Part(**row) for row in table.to_pylist())
+def _listed(table: pa.Table) -> tuple[AnswerPart, ...]:
+    return tuple(AnswerPart(**row) for row in table.to_pylist())
 
 
-def write_list(path: Path, parts: Sequence[Part], told: Mapping[str, Any]) -> None:
+def write_list(path: Path, parts: Sequence[AnswerPart], told: Mapping[str, Any]) -> None:
     """Write the list of all parts; it appears whole or not at all.
 
     Args:
@@ -112,7 +112,7 @@ def write_list(path: Path, parts: Sequence[Part], told: Mapping[str, Any]) -> No
     partial.replace(path)
 
 
-def fault_of(answers: Path, number: int, part: Part) -> str | None:
+def fault_of(answers: Path, number: int, part: AnswerPart) -> str | None:
     """Why a part is not the one that was written, in words; None: it is.
 
     Args:

@@ -32,7 +32,7 @@ class PartSample:
             name: Of the answers.
             parts: How many they have.
         """
-        drawn = random.Random(f"{self.seed} {name}")  # noqa: S311  # whoever has the seed shall draw the same
+        drawn = random.Random(f"{self.seed} {name}")  # whoever has the seed shall draw the same
         return sorted(drawn.sample(range(parts), min(parts, max(1, math.ceil(self.share * parts)))))
 
 

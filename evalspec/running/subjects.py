@@ -429,7 +429,8 @@ class Subjects:
     def _answer(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
         """Answer of a worker that has written all answers; those to a large dataset come in parts."""
         child, progress, whole = self._loaded(model), self._observer.progress, self.parts.rows is None
-        cut = child.ask({"do": "cut", "dataset": dataset})["cut"] if whole else None
+        told = child.ask({"do": "cut", "dataset": dataset}) if whole else {"cut": None}
+        cut = told["cut"]
         if cut is None:
             return child.ask({"do": "predict", "dataset": dataset, "out": str(file), "again": whole}, progress=progress)
         from evalspec.running.parts.asking import Asking, answered_in_parts
@@ -444,7 +445,7 @@ class Subjects:
 
             asking = Asking(
                 self.parts, dataset, model, children.engine, children.folder, children.threads, children.limits,
-                children.environment, start, children.on_wait,
+                children.environment, start, told["observed"], children.on_wait,
             )  # fmt: skip
             key = digest_of("parts", self.basis([dataset], [model]), cut, children.threads)
             question, answer = answered_in_parts(asking, Cut(*cut), child, file, key, progress)

@@ -172,7 +172,7 @@ class _Worker:
         if question["do"] == "cut":
             elsewhere = part.by_number and part.where is None and part.place is None
             cut = cut_of(self.model, self.loaded, self.tables.countable(dataset), elsewhere=elsewhere)
-            return {"cut": None if cut is None else astuple(cut)}
+            return {"cut": None if cut is None else astuple(cut), "observed": dict(self.loaded.observed)}
         if dataset not in self.between:
             self.between[dataset] = self.tables.between(dataset, None)
         with self._code_runs():

@@ -39,46 +39,44 @@ class DriverChild(Protocol):
         ...
 
 
-class RemoteEngine(LeafEngine):
-    """Nodes of a cluster.
+class DriverLink:
+    """Tasks handed to the driver of a cluster, which is started with the first of them.
 
     Args:
-        parts: Of the spec.
         work: How.
         start: Starts a driver.
     """
 
-    def __init__(
-        self, parts: SpecParts, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None
-    ) -> None:
+    def __init__(self, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None) -> None:
         self.gone: Sequence[str] = ()
-        self._parts, self._work = parts, work
+        # Until the first task is submitted: where all of them are kept, nobody is asked.
+        self.slots = 1
+        self.job = b""
+        """What tasks are about, as it travels."""
+        self._work = work
         self._start = driver_child if start is None else start
         self._driver: DriverChild | None = None
-        # Until the first leaf is submitted: where all of them are kept, nobody is asked.
-        self.slots = 1
-        self._job = b""
         self._sent = b""
         self._waiting: list[tuple[int, int, int]] = []
 
-    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
-        self._job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
-
-    def submit(self, leaf: int, start: int, stop: int) -> None:
+    def submit(self, number: int, start: int, stop: int) -> None:
+        """Have some rows looked at."""
         if self._driver is None:
             self._driver = self._start(self._work)
             self.slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
-        self._waiting.append((leaf, start, stop))
+        self._waiting.append((number, start, stop))
 
-    def finished(self) -> Sequence[LeafOutcome]:
-        job = "" if self._sent == self._job else base64.b64encode(self._job).decode("ascii")
+    def finished(self) -> list[tuple[Mapping[str, Any], Sequence[bytes]]]:
+        """What is said of tasks that have ended since, and the blocks of each."""
+        job = "" if self._sent == self.job else base64.b64encode(self.job).decode("ascii")
         answer = self._ask({"do": "look", "job": job, "leaves": self._waiting}, ANSWER_S)
-        self._sent, self._waiting = self._job, []
+        self._sent, self._waiting = self.job, []
         self.slots, self.gone = max(1, int(answer["slots"])), answer["gone"]
         blocks = iter(answer.get(BLOCKS, ()))
-        return [_outcome(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
+        return [(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
 
     def close(self) -> None:
+        """Let the driver go."""
         driver, self._driver = self._driver, None
         if driver is not None:
             with contextlib.suppress(EvalspecError):
@@ -93,18 +91,55 @@ class RemoteEngine(LeafEngine):
             raise EngineError(f"{self._work.choice.words} is gone ({error})") from error
 
 
+class RemoteEngine(LeafEngine):
+    """Nodes of a cluster.
+
+    Args:
+        parts: Of the spec.
+        work: How.
+        start: Starts a driver.
+    """
+
+    def __init__(
+        self, parts: SpecParts, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None
+    ) -> None:
+        self._parts, self._link = parts, DriverLink(work, start)
+        self.slots, self.gone = self._link.slots, self._link.gone
+
+    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
+        self._link.job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
+
+    def submit(self, leaf: int, start: int, stop: int) -> None:
+        self._link.submit(leaf, start, stop)
+        self.slots = self._link.slots
+
+    def finished(self) -> Sequence[LeafOutcome]:
+        ended = self._link.finished()
+        self.slots, self.gone = self._link.slots, self._link.gone
+        return [_outcome(told, states) for told, states in ended]
+
+    def close(self) -> None:
+        self._link.close()
+
+
 def _outcome(told: Mapping[str, Any], states: Sequence[bytes]) -> LeafOutcome:
     if "lost" in told:
         return LeafOutcome(told["leaf"], lost=told["lost"])
     if "error" in told:
-        return LeafOutcome(told["leaf"], error=KINDS.get(told["error"], WorkerError)(told["message"]))
+        return LeafOutcome(told["leaf"], error=error_of(told))
     return LeafOutcome(told["leaf"], told["rows"], states)
 
 
-def shared(parts: SpecParts, datasets: Sequence[str]) -> SpecParts:
-    """Parts of a spec as nodes get them: rows that this machine keeps, models and names of secrets stay here."""
+def error_of(told: Mapping[str, Any]) -> EvalspecError:
+    """The error that a node has told."""
+    return KINDS.get(told["error"], WorkerError)(told["message"])
+
+
+def shared(parts: SpecParts, datasets: Sequence[str], models: Sequence[str] = ()) -> SpecParts:
+    """Parts of a spec as nodes get them: rows that this machine keeps, and names of secrets, stay here."""
     access = replace(parts.access, folder=parts.access.folder.resolve(), env=frozenset())
-    return SpecParts({}, {name: parts.datasets[name] for name in datasets}, {}, access)
+    shown = {name: parts.models[name] for name in models}
+    return SpecParts(shown, {name: parts.datasets[name] for name in datasets}, parts.slices if models else {}, access)
 
 
 def driver_child(work: LeafWork) -> Child:
@@ -113,7 +148,7 @@ def driver_child(work: LeafWork) -> Child:
     Args:
         work: How leaves are looked at.
     """
-    job = DriverJob(work.choice, work.environment, work.limits.time_s)
+    job = DriverJob(work.choice, work.environment, work.limits.time_s, work.needs)
     return Child(
         "evalspec.running.engines.driver",
         job,

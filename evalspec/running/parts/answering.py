@@ -54,11 +54,11 @@ def write_the_list(question: Message) -> Message:
     Raises:
         WorkerError: It can't be written.
     """
-    from evalspec.answers.parts import Part, write_list
+    from evalspec.answers.parts import AnswerPart, write_list
 
     path = Path(question["out"])
     try:
-        write_list(path, [Part(**one) for one in question["parts"]], question["told"])
+        write_list(path, [AnswerPart(**one) for one in question["parts"]], question["told"])
     except OSError as error:
         raise WorkerError(f"{path} can't be written: {error.strerror or error}") from error
     return {}

@@ -33,7 +33,7 @@ class _State:
         waiting: Parts that nobody answers yet, in their order.
         flying: Parts that somebody answers.
         lost: Parts that were lost once.
-        errors: Part: what can't be answered.
+        errors: AnswerPart: what can't be answered.
         answered: Parts that were answered now.
     """
 
@@ -50,7 +50,7 @@ class _State:
         return self.waiting.popleft()
 
 
-class PartedAnswers:
+class PartAnswers:
     """Has the parts of a dataset answered that are not kept.
 
     Args:
@@ -58,11 +58,20 @@ class PartedAnswers:
         cut: Of the dataset.
         kept: Parts that are on disk.
         engine: Answers parts.
+        observed: What was observed of the model in a process of this machine.
         progress: Told how far they have come.
     """
 
-    def __init__(self, what: str, cut: Cut, kept: KeptParts, engine: PartEngine, progress: Progress) -> None:
-        self._what, self._cut, self._kept = what, cut, kept
+    def __init__(
+        self,
+        what: str,
+        cut: Cut,
+        kept: KeptParts,
+        engine: PartEngine,
+        observed: Mapping[str, Any],
+        progress: Progress,
+    ) -> None:
+        self._what, self._cut, self._kept, self._observed = what, cut, kept, observed
         self._engine, self._progress = engine, progress
         self._before = len(kept.parts)
         self._begun_s = time.monotonic()
@@ -120,14 +129,14 @@ class PartedAnswers:
             state.answered += 1
 
     def _otherwise(self, told: Mapping[str, Any]) -> str | None:
-        """What was observed otherwise than where other parts were answered, in words; None: nothing."""
+        """What is otherwise than in this machine's process, or than in other parts, in words; None: nothing."""
+        for name in ALIKE:
+            mine, theirs = self._observed.get(name), told["observed"].get(name)
+            if mine != theirs:
+                return f"the model ran with {name} {theirs}, and here with {mine}; install the same on every node"
         for one in self._kept.parts.values():
-            for name in ALIKE:
-                mine, theirs = (part["observed"].get(name) for part in (told, one))
-                if mine != theirs:
-                    return f"the model ran with {name} {mine}, and with {theirs} elsewhere; install the same everywhere"
             differing = next((name for name in SAME if told["told"].get(name) != one["told"].get(name)), None)
-            return None if differing is None else f"they have other {differing} than the rows before"
+            return None if differing is None else f"their {differing} are not those of other rows"
         return None
 
     def _line(self, state: _State) -> str:

@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from evalspec.language.parts import Model
-from evalspec.running.children.jobs import SpecParts, WorkerJob
+from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.leaf_journal import note_pass
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.engines.choice import EngineChoice
-from evalspec.running.parts.answers import PartedAnswers, listed, observed_in
+from evalspec.running.engines.cluster import Needs
+from evalspec.running.engines.engine import LeafWork
+from evalspec.running.engines.remote import shared
+from evalspec.running.engines.stamps import stamps_of, stamps_of_files
+from evalspec.running.parts.answers import PartAnswers, listed, observed_in
 from evalspec.running.parts.cut import Cut
 from evalspec.running.parts.engine import PartEngine
 from evalspec.running.parts.kept import KeptParts
+from evalspec.running.parts.part_job import PartJob
 from evalspec.running.parts.pool import WorkerPool
 
 
@@ -35,6 +40,7 @@ class Asking:
         limits: Of each worker.
         environment: Of each worker.
         start: Starts a worker of this machine, for the name of its log.
+        observed: What was observed of the model in a process of this machine.
         on_wait: Called while parts are waited for.
     """
 
@@ -47,12 +53,8 @@ class Asking:
     limits: Limits
     environment: Mapping[str, str]
     start: Callable[[str], Child]
+    observed: Mapping[str, Any]
     on_wait: Callable[[], None] | None = None
-
-    @property
-    def job(self) -> WorkerJob:
-        """Job of each worker."""
-        return WorkerJob(self.parts, self.model, self.threads)
 
     @property
     def spec(self) -> Model:
@@ -77,12 +79,13 @@ def answered_in_parts(
         The question to a worker that writes the list, and what was observed of the model, with rows and files read.
 
     Raises:
-        EvalspecError: As `evalspec.running.parts.answers.PartedAnswers.answer`.
+        EvalspecError: As `evalspec.running.parts.answers.PartAnswers.answer`.
     """
     kept = KeptParts(asking.folder, file, key)
     before = len(kept.parts)
     with contextlib.closing(kept), contextlib.closing(_engine(asking, cut, child)) as engine:
-        answers = PartedAnswers(f"answers of {asking.model} on {asking.dataset}", cut, kept, engine, progress)
+        what = f"answers of {asking.model} on {asking.dataset}"
+        answers = PartAnswers(what, cut, kept, engine, asking.observed, progress)
         try:
             answers.answer()
         finally:
@@ -95,12 +98,31 @@ def answered_in_parts(
 
 
 def _engine(asking: Asking, cut: Cut, child: Child) -> PartEngine:
-    slots = 1 if asking.choice.address else asking.choice.children
-    question = {"do": "part", "dataset": asking.dataset, "rows": cut.rows}
+    gpus = 0 if asking.spec.device == "cpu" else 1
+    if asking.choice.address and cut.elsewhere:
+        from evalspec.running.parts.remote import RemoteParts
+
+        work = LeafWork(
+            asking.choice, asking.folder, f"answers-{asking.model}", Limits(time_s=asking.limits.time_s),
+            asking.environment, needs=Needs(asking.threads, gpus, stays=True),
+        )  # fmt: skip
+        return RemoteParts(_job(asking, cut), work, asking.on_wait)
     # One on a GPU that the spec names has that to itself.
-    slots = min(slots, cut.parts) if asking.spec.device == "cpu" else 1
+    slots = 1 if asking.choice.address or gpus else min(asking.choice.children, cut.parts)
+    question = {"do": "part", "dataset": asking.dataset, "rows": cut.rows}
 
     def start(place: int) -> Child:
         return asking.start(f"worker-{asking.model}-{place + 1}")
 
     return WorkerPool(start, child, question, slots, asking.on_wait)
+
+
+def _job(asking: Asking, cut: Cut) -> PartJob:
+    from evalspec.pipeline.artifact import content_paths
+
+    parts = shared(asking.parts, [asking.dataset], [asking.model])
+    return PartJob(
+        parts, asking.dataset, asking.model, cut.rows, stamps_of(parts.datasets[asking.dataset], parts.access),
+        stamps_of_files(content_paths(parts.models[asking.model], parts.access)), asking.threads, asking.limits,
+        asking.environment,
+    )  # fmt: skip
