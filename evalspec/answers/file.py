@@ -152,7 +152,7 @@ def as_bytes(answers: Answers) -> bytes:
 
 
 def told_beside(answers: Answers) -> dict[str, Any]:
-    """What a file says beside the rows of its answers."""
+    """Facts that a file states beside the rows of its answers."""
     sets = _flat(answers)
     meta: dict[str, Any] = {
         "version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details),

@@ -429,7 +429,7 @@ class Subjects:
     def _answer(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
         """Answer of a worker that has written all answers; those to a large dataset come in parts."""
         child, progress, whole = self._loaded(model), self._observer.progress, self.parts.rows is None
-        told = child.ask({"do": "cut", "dataset": dataset}) if whole else {"cut": None}
+        told = child.ask({"do": "cut", "dataset": dataset}) if whole else {"cut": None, "observed": {}}
         cut = told["cut"]
         if cut is None:
             return child.ask({"do": "predict", "dataset": dataset, "out": str(file), "again": whole}, progress=progress)

@@ -22,7 +22,7 @@ class ClusterNode:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a task takes of a node.
+    """Resources that a task takes of a node.
 
     Args:
         cpus: Processors.

@@ -73,7 +73,7 @@ class NodeJob(Protocol):
         ...
 
     def look(self, packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
-        """What is said of some rows, and blocks of bytes."""
+        """Header and blocks of bytes for some rows."""
         ...
 
 

@@ -67,7 +67,7 @@ class DriverLink:
         self._waiting.append((number, start, stop))
 
     def finished(self) -> list[tuple[Mapping[str, Any], Sequence[bytes]]]:
-        """What is said of tasks that have ended since, and the blocks of each."""
+        """Messages on tasks that have ended since, and the blocks of each."""
         job = "" if self._sent == self.job else base64.b64encode(self.job).decode("ascii")
         answer = self._ask({"do": "look", "job": job, "leaves": self._waiting}, ANSWER_S)
         self._sent, self._waiting = self.job, []

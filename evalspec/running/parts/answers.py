@@ -129,7 +129,7 @@ class PartAnswers:
             state.answered += 1
 
     def _otherwise(self, told: Mapping[str, Any]) -> str | None:
-        """What is otherwise than in this machine's process, or than in other parts, in words; None: nothing."""
+        """Difference to this machine's process, or to other parts, in words; None: there is none."""
         for name in ALIKE:
             mine, theirs = self._observed.get(name), told["observed"].get(name)
             if mine != theirs:
@@ -168,7 +168,7 @@ def listed(cut: Cut, kept: Mapping[int, Mapping[str, Any]]) -> list[dict[str, An
 
 
 def observed_in(parts: Sequence[Mapping[str, Any]]) -> dict[str, Cell]:
-    """What was observed of the model, with facts about its answers.
+    """Observed facts of the model, with facts about its answers.
 
     Args:
         parts: What was said beside each.

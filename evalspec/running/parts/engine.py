@@ -1,4 +1,4 @@
-"""Who answers parts: parts go in, their files come out, in any order."""
+"""An engine that answers parts: parts go in, their files come out, in any order."""
 
 from __future__ import annotations
 
