@@ -162,7 +162,7 @@ def recorded(choice: EngineChoice, facts: EngineFacts | None, passes: Iterable[M
             "leaves": sum(int(one["leaves"]) for one in taken),
             "leaves_kept": sum(int(one["kept"]) for one in taken),
             "leaf_rows": max((int(one["leaf_rows"]) for one in taken), default=None),
-            "again": sum(int(one["again"]) for one in taken),
+            "again": sum(int(one["again"]) for one in noted),
             "lost": ", ".join(dict.fromkeys(name for one in noted for name in one["lost"])),
         }
     )

@@ -73,7 +73,8 @@ class PartAnswers:
     ) -> None:
         self._what, self._cut, self._kept, self._observed = what, cut, kept, observed
         self._engine, self._progress = engine, progress
-        self._before = len(kept.parts)
+        self.again = 0
+        """Parts that were lost, and answered once more."""
         self._begun_s = time.monotonic()
 
     def answer(self) -> None:
@@ -116,6 +117,7 @@ class PartAnswers:
             state.errors[number] = WorkerError(f"no {self._what} for {rows}: they were lost twice: {one.lost}")
         elif one.lost:
             state.lost.add(number)
+            self.again += 1
             insort(state.waiting, number)
         elif one.error is not None:
             state.errors[number] = type(one.error)(f"no {self._what} for {rows}: {one.error}")

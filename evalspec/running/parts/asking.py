@@ -89,12 +89,13 @@ def answered_in_parts(
         try:
             answers.answer()
         finally:
-            note_pass(asking.folder, {"parts": len(kept.parts) - before, "kept": before, "lost": list(engine.gone)})
-        told = [kept.parts[number] for number in range(cut.parts)]
-    read = {path: digest for one in told for path, digest in one["read"].items()}
-    beside = {**told[0]["told"], "details": {name: told[0]["facts"][name] for name in ("batch",)}}
-    question = {"do": "list", "out": str(file), "parts": listed(cut, kept.parts), "told": beside}
-    return question, {"observed": observed_in(told), "rows": cut.rows, "read": read}
+            counted = {"parts": len(kept.parts) - before, "kept": before, "again": answers.again}
+            note_pass(asking.folder, {**counted, "lost": list(engine.gone)})
+        beside = [kept.parts[number] for number in range(cut.parts)]
+    read = {path: digest for one in beside for path, digest in one["read"].items()}
+    told = {**beside[0]["told"], "details": {"batch": beside[0]["facts"]["batch"]}}
+    question = {"do": "list", "out": str(file), "parts": listed(cut, kept.parts), "told": told}
+    return question, {"observed": observed_in(beside), "rows": cut.rows, "read": read}
 
 
 def _engine(asking: Asking, cut: Cut, child: Child) -> PartEngine:
