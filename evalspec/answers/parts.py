@@ -19,6 +19,8 @@ from evalspec.errors import RecordError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evalspec.language.parts import Model
+
 META_KEY = b"evalspec"
 PARTS = "parts"
 """Field of what is said beside the rows of a list: how many parts there are."""
@@ -56,6 +58,12 @@ def rows_of_a_part(rows: int, batch: int) -> int:
     while size * MOST_PARTS < rows:
         size *= 2
     return -(-size // batch) * batch
+
+
+def by_rows(model: Model) -> bool:
+    """True if a row has one answer, which any process gives that has loaded the model."""
+    once = model.samples == model.templates == model.orders == 1
+    return model.timed and once and not (model.served or model.sampled or model.chooses or model.writes_texts)
 
 
 def part_path(answers: Path, number: int) -> Path:

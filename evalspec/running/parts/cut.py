@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evalspec.answers.parts import rows_of_a_part
+from evalspec.answers.parts import by_rows, rows_of_a_part
 from evalspec.language.abilities import AsksAgain, MakesClient, PerDataset
 
 if TYPE_CHECKING:
@@ -52,13 +52,7 @@ def cut_of(model: Model, loaded: LoadedModel, rows: int | None, *, elsewhere: bo
         rows: Of the dataset; None: they can't be read by their numbers.
         elsewhere: Nodes of a cluster can read them.
     """
-    if rows is None or not _by_rows(model) or isinstance(loaded, PerDataset | AsksAgain | MakesClient):
+    if rows is None or not by_rows(model) or isinstance(loaded, PerDataset | AsksAgain | MakesClient):
         return None
     size = rows_of_a_part(rows, loaded.fixed_batch or model.batch)
     return Cut(rows, size, elsewhere and not model.in_memory) if rows > size else None
-
-
-def _by_rows(model: Model) -> bool:
-    """A row has one answer, which any process gives."""
-    once = model.samples == model.templates == model.orders == 1
-    return model.timed and once and not (model.served or model.sampled or model.chooses or model.writes_texts)

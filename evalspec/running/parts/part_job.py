@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import pickle
+import shutil
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +97,8 @@ class NodeWorkers:
 
     def __init__(self, job: PartJob) -> None:
         self._job = job
-        self._folder = tempfile.TemporaryDirectory(prefix="evalspec-", ignore_cleanup_errors=True)
+        self._folder = Path(tempfile.mkdtemp(prefix="evalspec-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._lock = threading.Lock()
         self._idle: list[tuple[Child, float]] = []
         self._started = 0
@@ -135,7 +138,7 @@ class NodeWorkers:
                 if child.alive:
                     return child
             self._started += 1
-            log = Path(self._folder.name) / f"worker-{self._started}.log"
+            log = self._folder / f"worker-{self._started}.log"
         job = self._job
         return Child(
             "evalspec.running.children.worker", WorkerJob(job.parts, job.model, job.threads), limits=job.limits,

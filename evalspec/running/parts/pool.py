@@ -95,8 +95,10 @@ class WorkerPool(PartEngine):
                 raise self._ends.pop(place)
             child = self._children[place]
             ready, _, _ = select.select([child], [], [], 0)
-            # One that is late has no more time.
-            answer = child.answer(time_s=None if ready else 0.0)
+            if not ready:
+                child.kill()
+                raise WorkerError(f"{child.role} did not answer within {child.limits.time_s:g} s and was killed")
+            answer = child.answer()
         except EvalspecError as error:
             if place in self._children and self._children[place].alive:
                 return PartOutcome(number, error=error)

@@ -73,12 +73,24 @@ def dies(inputs):
         os._exit(9)
     return answers(inputs["x"])
 
+def hangs(inputs):
+    if (inputs["x"] > 90).any():
+        time.sleep(60)
+    return answers(inputs["x"])
+
+def eats(inputs):
+    if (inputs["x"] > 90).any():
+        kept = np.ones(50_000_000)
+        time.sleep(3)
+    return answers(inputs["x"])
+
 class Remembers:
     asked = 0
 
     def __call__(self, inputs):
         self.asked += 1
-        return answers(inputs["x"], 2.0 * self.asked)
+        p = np.full(len(inputs["x"]), self.asked % 50 / 50)
+        return {"probabilities": np.stack([1 - p, p], axis=1)}
 """
 TWO = EngineChoice(children=2)
 
@@ -114,9 +126,11 @@ def subjects_in(folder: Path, run: Path, model: str, engine: EngineChoice, limit
     return Subjects(parts, children, journal, Quiet(), JournalEvents(journal.read()))
 
 
-def answer(folder: Path, run: Path, model: str = "plain", engine: EngineChoice = LOCAL) -> tuple[Path, dict[str, Any]]:
+def answer(
+    folder: Path, run: Path, model: str = "plain", engine: EngineChoice = LOCAL, limits: Limits | None = None
+) -> tuple[Path, dict[str, Any]]:
     """The list of the parts, and what was observed of the model."""
-    subjects = subjects_in(folder, run, model, engine)
+    subjects = subjects_in(folder, run, model, engine, limits)
     try:
         subjects.describe(["test"], ["candidate"])
         path = subjects.predict("test", "candidate")
@@ -245,15 +259,19 @@ def test_a_model_that_fails_on_some_rows_is_told_with_them(folder: Path, tmp_pat
     assert "\n" not in str(error.value) and not alive_below()
 
 
-def test_a_worker_that_takes_too_long_or_too_much_is_ended(folder: Path, tmp_path: Path) -> None:
-    subjects = subjects_in(folder, tmp_path / "run", "plain", LOCAL, Limits(memory_bytes=2**20))
-    subjects.models["candidate"] = None  # type: ignore[assignment]
-    try:
-        with pytest.raises(WorkerError, match=r"over the limit of 1 MiB|raise --memory-limit"):
-            subjects.predict("test", "candidate")
-    finally:
-        subjects.models.clear()
-        subjects.close()
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    ("model", "limits", "why"),
+    [
+        ("hangs", Limits(time_s=8), "did not answer within 8 s and was killed"),
+        ("eats", Limits(memory_bytes=450 * 2**20), "over the limit of 450 MiB, and was killed"),
+    ],
+)
+def test_a_worker_that_takes_too_much_is_ended(
+    folder: Path, tmp_path: Path, model: str, limits: Limits, why: str
+) -> None:
+    with pytest.raises(WorkerError, match=f"for rows 66,000 to 131,999: they were lost twice: .*{why}"):
+        answer(folder, tmp_path / "run", model, LOCAL, limits)
     assert not alive_below()
 
 
