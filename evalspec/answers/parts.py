@@ -183,26 +183,9 @@ def whole(path: Path, listed: pa.Table) -> pa.Table:
             raise RecordError(f"the answers in {place} are to other rows than {path.name} says")
         first += part.rows
     try:
-        return pa.concat_tables(_alike(tables), promote_options="default")
+        return pa.concat_tables(tables, promote_options="default")
     except pa.ArrowException as error:
         raise RecordError(f"the parts of {path} don't go together: {error}") from error
-
-
-def _alike(tables: Sequence[pa.Table]) -> list[pa.Table]:
-    """The same, with lists of any length in all parts where one part has such ones: it has rows without a list."""
-    import pyarrow as pa
-
-    plain = {
-        column.name: column for one in tables for column in one.schema if pa.types.is_list(column.type)
-    }  # fmt: skip
-    made = []
-    for table in tables:
-        for index, column in enumerate(table.schema):
-            if column.name in plain and pa.types.is_fixed_size_list(column.type):
-                kind = plain[column.name]
-                table = table.set_column(index, kind, table.column(index).cast(kind.type))
-        made.append(table)
-    return made
 
 
 def copy_answers(source: Path, target: Path) -> None:
