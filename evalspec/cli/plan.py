@@ -52,7 +52,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     answers = answered(planned, elsewhere=bool(used.address))
     if as_json:
         more: dict[str, object] = {
-            "in_memory": [asdict(one) for one in held(planned)], "answers": [asdict(one) for one in answers],
+            "in_memory": [asdict(one) for one in held(planned)], "answered": [asdict(one) for one in answers],
         }  # fmt: skip
         if used.apart:
             more |= {"engine": asdict(used), "scanned": [asdict(one) for one in apart]}

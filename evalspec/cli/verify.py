@@ -31,7 +31,7 @@ def command(
     sample: Annotated[
         str | None,
         typer.Option(
-            "--sample", metavar="SHARE", help="Look at this share of the parts of answers to large datasets: 5 %."
+            "--sample", metavar="SHARE", help="Check this share of the parts of answers to large datasets: 5 %."
         ),
     ] = None,
     seed: Annotated[

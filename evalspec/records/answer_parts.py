@@ -75,7 +75,7 @@ def read_parts(path: Path, sample: PartSample | None) -> PartsRead:
         rows = sum(one.rows for number, one in enumerate(parts) if number not in faults)
         left = (
             f"{path.parent.name}/{path.name}: {len(parts) - len(numbers):,} of {plural(len(parts), 'part')}, with "
-            f"{rows:,} rows, were not looked at; --sample {100 * sample.share:g} % --seed {sample.seed} "
+            f"{rows:,} rows, were not checked; --sample {100 * sample.share:g} % --seed {sample.seed} "
             f"chose {'part' if len(numbers) == 1 else 'parts'} {', '.join(map(str, numbers))}"
         )
     return PartsRead(same, differs, left)

@@ -263,7 +263,7 @@ class _Again:
         elif lost := needed & self.damaged:
             self.remade.skipped.append(f"{check.id}: its evidence {min(lost)} was changed")
         elif some := needed & self.unread:
-            self.remade.skipped.append(f"{check.id}: it needs all of {min(some)}, and --sample looked at a part")
+            self.remade.skipped.append(f"{check.id}: it needs all of {min(some)}, and --sample checked only some parts")
         elif not timings.is_dir():
             self.remade.skipped.append(
                 f"{check.id}: its timings are those of {self.base.timings_from}, which does not lie beside this run"
@@ -281,7 +281,7 @@ class _Again:
         if screens.blind or changed or self.damaged or self.unread:
             why = "not all of them could be run" if screens.blind else "some of what they examined has changed"
             if self.unread and not (screens.blind or changed or self.damaged):
-                why = "they examine all answers, and --sample looked at a part"
+                why = "they examine all answers, and --sample checked only some parts"
             self.remade.skipped.append(f"screens: {why}")
             return
         base, timings = self.base, self.folder / "evidence"

@@ -45,7 +45,7 @@ def test_all_parts_or_those_of_a_sample_are_read(tmp_path: Path) -> None:
     numbers = ", ".join(map(str, chosen))
     assert told.same == f"bytes of {numbers} of 10 parts of {name}"
     assert told.left == (
-        f"{name}: 8 of 10 parts, with 80 rows, were not looked at; --sample 20 % --seed 3 chose parts {numbers}"
+        f"{name}: 8 of 10 parts, with 80 rows, were not checked; --sample 20 % --seed 3 chose parts {numbers}"
     )
     # A change is seen by whoever looks at the part.
     other = next(number for number in range(10) if number not in chosen)
