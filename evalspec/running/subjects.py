@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from evalspec.answers.parts import copy_answers, first_fault
+from evalspec.answers.parts import by_rows, copy_answers, first_fault
 from evalspec.errors import EngineError, EvalspecError, InputError, NotRunError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import (
@@ -429,7 +429,8 @@ class Subjects:
     def _answer(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
         """Answer of a worker that has written all answers; those to a large dataset come in parts."""
         child, progress, whole = self._loaded(model), self._observer.progress, self.parts.rows is None
-        told = child.ask({"do": "cut", "dataset": dataset}) if whole else {"cut": None, "observed": {}}
+        may = whole and by_rows(self.parts.models[model])
+        told = child.ask({"do": "cut", "dataset": dataset}) if may else {"cut": None, "observed": {}}
         cut = told["cut"]
         if cut is None:
             return child.ask({"do": "predict", "dataset": dataset, "out": str(file), "again": whole}, progress=progress)

@@ -171,7 +171,8 @@ class _Worker:
         part = self.job.parts.datasets[dataset]
         if question["do"] == "cut":
             elsewhere = part.by_number and part.where is None and part.place is None
-            cut = cut_of(self.model, self.loaded, self.tables.countable(dataset), elsewhere=elsewhere)
+            rows = self.tables.countable(dataset)
+            cut = cut_of(self.model, self.loaded, rows, elsewhere=elsewhere)
             return {"cut": None if cut is None else astuple(cut), "observed": dict(self.loaded.observed)}
         if dataset not in self.between:
             self.between[dataset] = self.tables.between(dataset, None)

@@ -90,6 +90,9 @@ def look(packed: bytes, start: int, stop: int) -> bytes:
 class Keeper:
     """An actor: what `look` has loaded stays for the next rows."""
 
+    def begun(self) -> None:
+        """Say that it is somewhere."""
+
     def look(self, packed: bytes, start: int, stop: int) -> bytes:
         """As `look`."""
         return look(packed, start, stop)

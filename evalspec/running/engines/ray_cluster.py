@@ -53,6 +53,8 @@ class RayCluster(Cluster):
         self._keeper = ray.remote(num_cpus=needs.cpus, num_gpus=needs.gpus, max_restarts=0)(node.Keeper)
         self._keepers: dict[Any, Any] = {}
         """Actors that keep what was loaded, each with the task that it runs; None: none."""
+        self._begun: dict[Any, Any] = {}
+        """What each of them says as soon as it is somewhere."""
         self._survey = ray.remote(num_cpus=0, max_retries=0)(node.survey)
         self._tasks: dict[Any, int] = {}
         self._job: tuple[bytes, Any] = (b"", None)
@@ -96,7 +98,9 @@ class RayCluster(Cluster):
             return free[0]
         if self._keepers and len(self._keepers) >= sum(one.cpus for one in self.nodes().values()):
             return next(iter(self._keepers))
-        return self._keeper.remote()
+        keeper = self._keeper.remote()
+        self._begun[keeper] = keeper.begun.remote()
+        return keeper
 
     def ended(self, wait_s: float) -> Sequence[TaskEnd]:
         ready, waiting = self._ray.wait(list(self._tasks), num_returns=1, timeout=wait_s)
@@ -108,7 +112,19 @@ class RayCluster(Cluster):
             answer, leaf = self._answer(ref, GET_S), self._tasks.pop(ref)
             self._release(ref, lost=isinstance(answer, str))
             ends.append(TaskEnd(leaf, None, answer) if isinstance(answer, str) else TaskEnd(leaf, answer))
-        return ends
+        return ends or self._without_room()
+
+    def _without_room(self) -> list[TaskEnd]:
+        """Tasks of actors that wait for the processor of a node which is gone: Ray would have them wait for ever."""
+        over = len(self._keepers) - sum(one.cpus for one in self.nodes().values()) if self._keepers else 0
+        nowhere = (
+            [one for one, ref in self._begun.items() if not self._ray.wait([ref], timeout=0)[0]] if over > 0 else []
+        )
+        refs = [self._keepers[keeper] for keeper in nowhere[:over]]
+        lost = [self._tasks[ref] for ref in refs if ref in self._tasks]
+        for leaf in lost:
+            self.cancel(leaf)
+        return [TaskEnd(leaf, None, "there is no node for it any more") for leaf in lost]
 
     def cancel(self, leaf: int) -> None:
         for ref in [ref for ref, other in self._tasks.items() if other == leaf]:
@@ -120,12 +136,13 @@ class RayCluster(Cluster):
 
     def _release(self, ref: Any, *, lost: bool) -> None:
         """Take note that an actor has ended a task; one that was lost, or is to be given up, runs no other."""
-        for keeper in [keeper for keeper, other in self._keepers.items() if other == ref]:
-            if lost:
-                del self._keepers[keeper]
-                self._ray.kill(keeper)
-            else:
-                self._keepers[keeper] = None
+        mine = [keeper for keeper, other in self._keepers.items() if other == ref]
+        for keeper in mine:
+            self._keepers[keeper] = None
+        # One that has nothing to do may have been on the same node.
+        for keeper in [keeper for keeper, other in self._keepers.items() if other is None] if lost else ():
+            del self._keepers[keeper], self._begun[keeper]
+            self._ray.kill(keeper)
 
     def close(self) -> None:
         self._ray.shutdown()
