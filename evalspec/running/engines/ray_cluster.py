@@ -55,6 +55,7 @@ class RayCluster(Cluster):
         """Actors that keep what was loaded, each with the task that it runs; None: none."""
         self._begun: dict[Any, Any] = {}
         """What each of them says as soon as it is somewhere."""
+        self._ranges: dict[int, tuple[int, int]] = {}
         self._survey = ray.remote(num_cpus=0, max_retries=0)(node.survey)
         self._tasks: dict[Any, int] = {}
         self._job: tuple[bytes, Any] = (b"", None)
@@ -87,8 +88,12 @@ class RayCluster(Cluster):
         if not self._needs.stays:
             self._tasks[self._look.remote(self._job[1], start, stop)] = leaf
             return
-        keeper = self._free_keeper()
-        self._keepers[keeper] = ref = keeper.look.remote(self._job[1], start, stop)
+        self._ranges[leaf] = start, stop
+        self._send(self._free_keeper(), leaf)
+
+    def _send(self, keeper: Any, leaf: int) -> None:
+        """Have an actor look at a leaf."""
+        self._keepers[keeper] = ref = keeper.look.remote(self._job[1], *self._ranges[leaf])
         self._tasks[ref] = leaf
 
     def _free_keeper(self) -> Any:
@@ -112,19 +117,28 @@ class RayCluster(Cluster):
             answer, leaf = self._answer(ref, GET_S), self._tasks.pop(ref)
             self._release(ref, lost=isinstance(answer, str))
             ends.append(TaskEnd(leaf, None, answer) if isinstance(answer, str) else TaskEnd(leaf, answer))
-        return ends or self._without_room()
+        if not ends:
+            self._make_room()
+        return ends
 
-    def _without_room(self) -> list[TaskEnd]:
-        """Tasks of actors that wait for the processor of a node which is gone: Ray would have them wait for ever."""
+    def _make_room(self) -> None:
+        """Hand on tasks of actors that wait for the processor of a node which is gone: they would wait for ever."""
         over = len(self._keepers) - sum(one.cpus for one in self.nodes().values()) if self._keepers else 0
-        nowhere = (
-            [one for one, ref in self._begun.items() if not self._ray.wait([ref], timeout=0)[0]] if over > 0 else []
+        if over <= 0:
+            return
+        nowhere = [one for one, ref in self._begun.items() if not self._ray.wait([ref], timeout=0)[0]]
+        somewhere = sorted(
+            (one for one in self._keepers if one not in nowhere), key=lambda one: self._keepers[one] is not None
         )
-        refs = [self._keepers[keeper] for keeper in nowhere[:over]]
-        lost = [self._tasks[ref] for ref in refs if ref in self._tasks]
-        for leaf in lost:
-            self.cancel(leaf)
-        return [TaskEnd(leaf, None, "there is no node for it any more") for leaf in lost]
+        for keeper in nowhere[:over] if somewhere else ():
+            leaf = self._tasks.pop(self._keepers[keeper], None)
+            self._drop(keeper)
+            if leaf is not None:
+                self._send(somewhere[0], leaf)
+
+    def _drop(self, keeper: Any) -> None:
+        del self._keepers[keeper], self._begun[keeper]
+        self._ray.kill(keeper)
 
     def cancel(self, leaf: int) -> None:
         for ref in [ref for ref, other in self._tasks.items() if other == leaf]:
@@ -141,8 +155,7 @@ class RayCluster(Cluster):
             self._keepers[keeper] = None
         # One that has nothing to do may have been on the same node.
         for keeper in [keeper for keeper, other in self._keepers.items() if other is None] if lost else ():
-            del self._keepers[keeper], self._begun[keeper]
-            self._ray.kill(keeper)
+            self._drop(keeper)
 
     def close(self) -> None:
         self._ray.shutdown()
