@@ -268,7 +268,8 @@ def test_nodes_give_the_answers_of_one_process(
     assert one.returncode in (0, 1, 3) and checks(output) == alone, said
     assert parts_in(output) == files and not list(output.rglob("*.partial"))
     facts = engine(output)
-    assert facts["parts"] == 8 and bool(facts["lost"]) == kill, facts
+    # Ray may say that a node is gone only after its last part was answered elsewhere.
+    assert facts["parts"] == 8 and facts["again"] <= 2 * kill and (kill or not facts["lost"]), facts
 
 
 @pytest.mark.parametrize("name", list(ENGINES))
