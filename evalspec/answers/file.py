@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evalspec.answers.boxes import joined_boxes
 from evalspec.answers.from_outputs import Mapped, only_embeds
+from evalspec.answers.parts import META_KEY, PARTS, whole
 from evalspec.answers.task_columns import columns_of, fields_of, numbers, shape_of
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
@@ -22,7 +23,6 @@ from evalspec.language.predictions import AnswerKind, Boxes, Task, task_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-META_KEY = b"evalspec"
 COLUMNS = ("predicted", "value", "lower", "upper")
 
 
@@ -128,11 +128,32 @@ def write_answers(answers: Answers, path: Path) -> None:
     Raises:
         WorkerError: It can't be written (full disk, no permission).
     """
+    import pyarrow.parquet as pq
+
+    partial = path.with_name(path.name + ".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(_as_table(answers), partial)
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise WorkerError(f"predictions can't be written to {path}: {error.strerror or error}") from error
+
+
+def as_bytes(answers: Answers) -> bytes:
+    """The file that `write_answers` writes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    sink = pa.BufferOutputStream()
+    pq.write_table(_as_table(answers), sink)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def told_beside(answers: Answers) -> dict[str, Any]:
+    """Facts that a file states beside the rows of its answers."""
     sets = _flat(answers)
-    tables = [pa.table(_columns(one)) for one in sets]
     meta: dict[str, Any] = {
         "version": 1, "n": answers.n, "classes": answers.classes, "details": dict(answers.details),
         "mask_shape": shape_of(answers),
@@ -145,17 +166,15 @@ def write_answers(answers: Answers, path: Path) -> None:
         meta["written"] = {"sets": 1 + len(answers.written.again), "columns": list(_columns(answers.written)),
                            "extracted_as": answers.written.extracted_as}  # fmt: skip
         meta["columns"] = list(_columns(answers))
-    table = _readable(pa.concat_tables(tables, promote_options="default")).replace_schema_metadata(
-        {META_KEY: json.dumps(meta).encode()}
-    )
-    partial = path.with_name(path.name + ".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, partial)
-        os.replace(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise WorkerError(f"predictions can't be written to {path}: {error.strerror or error}") from error
+    return meta
+
+
+def _as_table(answers: Answers) -> pa.Table:
+    import pyarrow as pa
+
+    tables = [pa.table(_columns(one)) for one in _flat(answers)]
+    told = json.dumps(told_beside(answers)).encode()
+    return _readable(pa.concat_tables(tables, promote_options="default")).replace_schema_metadata({META_KEY: told})
 
 
 def _readable(table: pa.Table) -> pa.Table:
@@ -198,10 +217,10 @@ def _columns(answers: Answers) -> dict[str, Any]:
 
 
 def read_answers(path: Path) -> Answers:
-    """Read what `write_answers` wrote.
+    """Read what `write_answers` wrote, in one file or in parts.
 
     Raises:
-        RecordError: Missing, truncated or something else.
+        RecordError: Missing, truncated, changed or something else.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -210,6 +229,8 @@ def read_answers(path: Path) -> Answers:
         table = pq.read_table(path)
         meta = json.loads(table.schema.metadata[META_KEY])
         n, templates = int(meta["n"]), int(meta.get("templates", 1))
+        if PARTS in meta:
+            table = whole(path, table)
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise RecordError(f"the predictions in {path} can't be read: {error}") from error
     each = len(table) // (n * templates) if n else 1

@@ -54,7 +54,8 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="ENGINE",
-        help="Scan large datasets in N processes (local:N), or on a cluster (ray, ray:HOST:PORT, dask:HOST:PORT).",
+        help="Scan and answer large datasets in N processes (local:N), or on a cluster "
+        "(ray, ray:HOST:PORT, dask:HOST:PORT).",
     ),
 ]
 Overrides = Annotated[

@@ -32,6 +32,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     """Print checks, order, sample sizes and the smallest change that each requirement can detect; measure nothing."""
     from evalspec.loading import LoadOptions, load
     from evalspec.planning import plan
+    from evalspec.planning.answered import answered
     from evalspec.planning.explain import explain, to_json
     from evalspec.planning.held import held
     from evalspec.planning.permissions import lacking
@@ -48,8 +49,11 @@ def command(  # noqa: PLR0913  # one parameter an option
     before = newest_record(record, defaults.root, spec.name)
     lacks = lacking(planned, spec.access(trust=trust, allow_outside=outside, hub=hub, hosts=hosts))
     apart = scanned(planned, elsewhere=bool(used.address)) if used.apart else ()
+    answers = answered(planned, elsewhere=bool(used.address))
     if as_json:
-        more: dict[str, object] = {"in_memory": [asdict(one) for one in held(planned)]}
+        more: dict[str, object] = {
+            "in_memory": [asdict(one) for one in held(planned)], "answered": [asdict(one) for one in answers],
+        }  # fmt: skip
         if used.apart:
             more |= {"engine": asdict(used), "scanned": [asdict(one) for one in apart]}
         echo_json(to_json(planned, before, lacks) | more)
@@ -58,5 +62,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         echo(line)
     for whole in held(planned):
         echo(whole.line)
+    for those in answers:
+        echo(those.line(used.words if used.apart else ""))
     for one in apart:
         echo(one.line(used.scans))

@@ -64,12 +64,13 @@ class Served:
         self._kinds: dict[OutputName, str] | None = None
         self._seen: set[tuple[Any, ...]] = set()
 
-    def predict_all(self, table: pa.Table, batch: int | None = None) -> Answers:
+    def predict_all(self, table: pa.Table, batch: int | None = None, first_row: int = 0) -> Answers:
         """Answers for every row of a table.
 
         Args:
             table: Rows of the dataset, in its order.
             batch: Rows at once; default: the model's ``batch``. A fixed batch in the file wins and is padded.
+            first_row: Number of the first of them, for sentences.
 
         Raises:
             InputError: Nothing to predict, or anything that inputs, model or outputs have wrong.
@@ -81,7 +82,7 @@ class Served:
         table = _fed(table, feed)
         size = self.loaded.fixed_batch or batch or self.model.batch
         started = time.perf_counter()
-        parts = [self.map(self.run(arrays), first) for first, arrays in _batches(table, feed, size, self.facts.name)]
+        parts = [self.map(self.run(arrays), first) for first, arrays in _batches(table, feed, size, first_row)]
         seconds = time.perf_counter() - started
         padded = -len(table) % size if self.loaded.fixed_batch else 0
         details: dict[str, Cell] = {"batch": size, "padded_rows": padded, "seconds": seconds}
@@ -312,14 +313,14 @@ def _fed(table: pa.Table, feed: Feed) -> pa.Table:
     return table.select(list(names)) if names and names.keys() <= set(table.column_names) else table
 
 
-def _batches(table: pa.Table, feed: Feed, size: int, dataset: str) -> Iterator[tuple[int, Arrays]]:
-    """First row and arrays of each batch; columns are read many batches at once."""
+def _batches(table: pa.Table, feed: Feed, size: int, first_row: int) -> Iterator[tuple[int, Arrays]]:
+    """Number of the first row and arrays of each batch; columns are read many batches at once."""
     at_once = size * max(1, ROWS_AT_ONCE // size)
     for start in range(0, len(table), at_once):
-        arrays = build(table.slice(start, at_once), feed, start)
+        arrays = build(table.slice(start, at_once), feed, first_row + start)
         rows = min(at_once, len(table) - start)
         for first in range(0, rows, size):
-            yield start + first, {name: array[first : first + size] for name, array in arrays.items()}
+            yield first_row + start + first, {name: array[first : first + size] for name, array in arrays.items()}
 
 
 def _agreed(stated: tuple[str, ...] | None, own: tuple[str, ...] | None) -> tuple[str, ...] | None:

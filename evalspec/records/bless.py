@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from evalspec.answers.parts import copy_answers, first_fault
 from evalspec.errors import RecordError, WriteError
 from evalspec.evidence.record import Record
 from evalspec.loading import PROFILE_FILE
@@ -52,7 +53,7 @@ def bless(run: Path, name: str, *, replace: bool = False) -> tuple[Path, Record]
     for file in record.predictions:
         if not (run / file.path).is_file():
             raise RecordError(f"{file.path} of {run} is gone, so no answer could be paired with it; bless a whole run")
-        if sha256_of(run / file.path) != file.digest:
+        if sha256_of(run / file.path) != file.digest or first_fault(run / file.path) is not None:
             raise RecordError(
                 f"{file.path} in {run} is not what the run wrote; `evalspec verify` says what else differs"
             )
@@ -72,7 +73,7 @@ def _write(run: Path, target: Path, files: list[str], record: Record) -> None:
         try:
             for name in files:
                 (fresh / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(run / name, fresh / name)
+                copy_answers(run / name, fresh / name)
             word = None if record.verdict is None else record.verdict.word
             about = {"run": run.resolve().name, "started": record.started, "verdict": word, "subject": record.subject}
             (fresh / "blessed.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from evalspec.answers.parts import parts_of
 from evalspec.errors import EvalspecError, SpecError
 from evalspec.evidence.record import CheckRecord, DatasetRecord, EvidenceFile, ModelRecord, Record
 from evalspec.language.parts import Access, Training
 from evalspec.loading import load_kept
 from evalspec.planning import Plan, PlannedCheck, plan
+from evalspec.records.answer_parts import PartSample, read_parts
 from evalspec.records.job_again import job_again, parts_again, with_rows
 from evalspec.records.journal_record import JournaledRecord
 from evalspec.records.parts import Kind, Remade, RemadePart, names_of
@@ -44,7 +46,9 @@ NOT_AGAIN = ("tests", "status", "reason", "duration_s", "attempts")
 """Fields of a check that are told by themselves, or by the journal alone."""
 
 
-def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access) -> Remade:
+def remake(
+    base: Record, folder: Path, journal: JournaledRecord, access: Access, sample: PartSample | None = None
+) -> Remade:
     """Make again what can be.
 
     Args:
@@ -52,12 +56,13 @@ def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access)
         folder: Of the run.
         journal: Of the run.
         access: Of the spec, whose datasets and models are read again.
+        sample: Of the parts of answers that are looked at; None: all.
 
     Raises:
         RecordError: It holds a time that is none.
     """
     remade = Remade()
-    damaged = _files(base, folder, remade)
+    damaged, unread = _files(base, folder, remade, sample)
     try:
         spec = load_kept(folder)
         planned = plan(spec)
@@ -66,7 +71,7 @@ def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access)
         remade.skipped.append(f"estimates: the spec beside the record can't be read here: {error.problems[0]}")
         return remade
     _of_the_spec(base, planned, remade)
-    again = _Again(base, folder, journal, ran, access, remade, damaged)
+    again = _Again(base, folder, journal, ran, access, remade, damaged, unread)
     again.names()
     again.models()
     again.datasets()
@@ -80,11 +85,11 @@ def remake(base: Record, folder: Path, journal: JournaledRecord, access: Access)
     return remade
 
 
-def _files(base: Record, folder: Path, remade: Remade) -> set[str]:
-    """Files of evidence that are missing or changed."""
+def _files(base: Record, folder: Path, remade: Remade, sample: PartSample | None) -> tuple[set[str], set[str]]:
+    """Files of evidence that are missing or changed, and those of which a part was looked at."""
     files = [*base.predictions, *(file for check in base.checks for file in check.evidence)]
     files += [run.log for one in base.trainings for run in (*one.runs, *one.trials) if run.log is not None]
-    damaged = set()
+    damaged, unread = set(), set()
     for file in files:
         path = folder / file.path
         if not path.is_file():
@@ -93,11 +98,17 @@ def _files(base: Record, folder: Path, remade: Remade) -> set[str]:
             remade.differs.append(f"{file.path}: its content differs from what was written")
         else:
             remade.same.append(f"digest of {file.path}")
-            continue
+            read = read_parts(path, sample)
+            remade.same += [read.same] if read.same else []
+            remade.differs += read.differs
+            remade.skipped += [read.left] if read.left else []
+            unread |= {path.name} if read.left else set()
+            if not read.differs:
+                continue
         damaged.add(path.name)
     counted = _counted(base.predictions, folder, damaged)
     remade.parts.append(RemadePart("rows of the answers", ("predictions",), counted))
-    return damaged
+    return damaged, unread
 
 
 def _counted(files: Sequence[EvidenceFile], folder: Path, damaged: set[str]) -> list[Any]:
@@ -110,7 +121,8 @@ def _counted(files: Sequence[EvidenceFile], folder: Path, damaged: set[str]) -> 
         if path.name in damaged:
             rows = file.rows
         elif path.suffix == ".parquet":
-            rows = pq.read_metadata(path).num_rows
+            parts = parts_of(path)
+            rows = sum(one.rows for one in parts) if parts else pq.read_metadata(path).num_rows
         found.append(file.model_dump(mode="json") | {"rows": rows})
     return found
 
@@ -143,6 +155,8 @@ class _Again:
     access: Access
     remade: Remade
     damaged: set[str]
+    unread: set[str]
+    """Files of answers of which a sample was looked at."""
     changed: dict[str, str] = field(default_factory=dict)
     """Datasets that can't be read again as they were, with the reason."""
     rows: dict[str, Path] = field(default_factory=dict)
@@ -248,6 +262,8 @@ class _Again:
             self.remade.skipped.append(f"{check.id}: dataset {gone[0]} {self.changed[gone[0]]}")
         elif lost := needed & self.damaged:
             self.remade.skipped.append(f"{check.id}: its evidence {min(lost)} was changed")
+        elif some := needed & self.unread:
+            self.remade.skipped.append(f"{check.id}: it needs all of {min(some)}, and --sample checked only some parts")
         elif not timings.is_dir():
             self.remade.skipped.append(
                 f"{check.id}: its timings are those of {self.base.timings_from}, which does not lie beside this run"
@@ -262,8 +278,10 @@ class _Again:
             return
         # Screens look at no training.
         changed = [one for one in self.changed if not isinstance(self.planned.spec.datasets.get(one), Training)]
-        if screens.blind or changed or self.damaged:
+        if screens.blind or changed or self.damaged or self.unread:
             why = "not all of them could be run" if screens.blind else "some of what they examined has changed"
+            if self.unread and not (screens.blind or changed or self.damaged):
+                why = "they examine all answers, and --sample checked only some parts"
             self.remade.skipped.append(f"screens: {why}")
             return
         base, timings = self.base, self.folder / "evidence"

@@ -15,6 +15,7 @@ from evalspec.errors import EvalspecError
 from evalspec.evidence.record import Record
 from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.language.parts import Access
+from evalspec.records.answer_parts import PartSample
 from evalspec.records.journal_record import JournaledRecord, journaled
 from evalspec.records.leaves import Leaf, at, leaves, sentence
 from evalspec.records.outputs import PAGES, pages
@@ -83,7 +84,13 @@ def _excused(leaf: Leaf, kind: Kind) -> bool:
     return leaf.more or (kind == "values" and leaf.wording)
 
 
-def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool = False) -> Verification:
+def verify(
+    folder: Path,
+    *,
+    spec_folder: Path | None = None,
+    allow_outside: bool = False,
+    sample: PartSample | None = None,
+) -> Verification:
     """Hold a record, leaf by leaf, against its journal and against all of it that can be made again.
 
     Made again are every estimate and test, charts and tables, conditions, counts, how each check ended, records of
@@ -93,6 +100,7 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
         folder: Folder of a run. Datasets and models are read again, if they are still there unchanged.
         spec_folder: Folder that paths in the spec start from; None: where the spec was, from the run's folder.
         allow_outside: As for the run.
+        sample: Of the parts of answers that are looked at; None: all.
 
     Raises:
         RecordError: There is no record, or it can't be read.
@@ -103,7 +111,7 @@ def verify(folder: Path, *, spec_folder: Path | None = None, allow_outside: bool
     base = _base(record, journal)
     place = spec_folder or (folder / base.spec_file).resolve().parent
     access = Access(place, allow_outside=allow_outside, memory=folder / INPUTS, made=folder / MADE_FOLDER)
-    remade = remake(base, folder, journal, access)
+    remade = remake(base, folder, journal, access, sample)
     said = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     findings = compare(said, record, journal, remade)
     _files(folder, journal, findings)

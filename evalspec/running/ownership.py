@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from evalspec.answers.parts import first_fault
 from evalspec.errors import WriteError
 from evalspec.evidence.record import EvidenceFile
 from evalspec.language.parts import Access
@@ -108,8 +109,14 @@ class RunFolder:
 
     def first_lost(self, files: Iterable[EvidenceFile]) -> str | None:
         """Sentence on the first of these files that is gone; None while all are there, with their digests."""
-        other = next((file.path for file in files if not is_whole(self.path / file.path, file.digest)), None)
-        return None if other is None else f"its evidence is gone: {other} {GONE}"
+        for file in files:
+            path = self.path / file.path
+            if not is_whole(path, file.digest):
+                return f"its evidence is gone: {file.path} {GONE}"
+            fault = first_fault(path)
+            if fault is not None:
+                return f"its evidence is gone: {Path(file.path).parent}/{fault}"
+        return None
 
     def let_go(self) -> None:
         """Close what was kept open, and the journal."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from evalspec.answers.parts import by_rows, copy_answers, first_fault
 from evalspec.errors import EngineError, EvalspecError, InputError, NotRunError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import (
@@ -406,26 +406,60 @@ class Subjects:
         if same is None:
             return otherwise(last.basis, basis)
         file = predictions_file(same.dataset, same.model)
-        if not is_whole(self._children.folder / "evidence" / file, same.digest):
+        path = self._children.folder / "evidence" / file
+        if not is_whole(path, same.digest):
             return f"evidence/{file} is missing, or has changed since it was written"
+        fault = first_fault(path)
+        if fault is not None:
+            return f"evidence/{fault}"
         return self.reads_otherwise(same.model, same.read)
 
     def _asked(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
         self._observer.step(f"{model} on {dataset}")
-        question = {"do": "predict", "dataset": dataset, "out": str(file), "again": self.parts.rows is None}
         kept = False
         try:
-            child = self._worker(model)
-            if model in self._loading:
-                self._loading.discard(model)
-                child.answer(progress=self._observer.progress)
-            answer = child.ask(question, progress=self._observer.progress)
+            answer = self._answer(dataset, model, file)
             kept = model in self.models and self._is_kept(model)
         finally:
             if not kept and model in self._workers:
                 self._workers.pop(model)[0].close()
         told = {name: answer[name] for name in ("observed", "rows", "read")}
         return {**told, "digest": sha256_of(file)}
+
+    def _answer(self, dataset: str, model: str, file: Path) -> dict[str, Any]:
+        """Answer of a worker that has written all answers; those to a large dataset come in parts."""
+        child, progress, whole = self._loaded(model), self._observer.progress, self.parts.rows is None
+        may = whole and by_rows(self.parts.models[model])
+        told = child.ask({"do": "cut", "dataset": dataset}) if may else {"cut": None, "observed": {}}
+        cut = told["cut"]
+        if cut is None:
+            return child.ask({"do": "predict", "dataset": dataset, "out": str(file), "again": whole}, progress=progress)
+        from evalspec.running.parts.asking import Asking, answered_in_parts
+        from evalspec.running.parts.cut import Cut
+
+        children = self._children
+        with contextlib.ExitStack() as held:
+
+            def start(name: str) -> Child:
+                job = WorkerJob(self.parts, model, children.threads)
+                return held.enter_context(children.start("evalspec.running.children.worker", job, name))
+
+            asking = Asking(
+                self.parts, dataset, model, children.engine, children.folder, children.threads, children.limits,
+                children.environment, start, told["observed"], children.on_wait,
+            )  # fmt: skip
+            key = digest_of("parts", self.basis([dataset], [model]), cut, children.threads)
+            question, answer = answered_in_parts(asking, Cut(*cut), child, file, key, progress)
+        self._loaded(model).ask(question)
+        return answer
+
+    def _loaded(self, model: str) -> Child:
+        """A worker that holds a model and waits for a question."""
+        child = self._worker(model)
+        if model in self._loading:
+            self._loading.discard(model)
+            child.answer(progress=self._observer.progress)
+        return child
 
     def _kept(self, dataset: str, model: str, file: Path) -> dict[str, Any] | None:
         """Answers that an earlier run kept of a model, copied beside the others; None where the model is asked now.
@@ -438,10 +472,11 @@ class Subjects:
         if kept is None:
             return None
         make_folder(file.parent)
-        shutil.copyfile(kept, file)
+        copy_answers(kept, file)
         kept_of = self.parts.models[model].kept_facts(self.parts.access)
         observed = {"framework": "answers of a blessed run", **kept_of}
-        rows = rows_in(file) or self.datasets[dataset].rows
+        single = not file.with_suffix("").is_dir()
+        rows = (rows_in(file) if single else None) or self.datasets[dataset].rows
         return {"observed": observed, "rows": rows, "read": {}, "digest": sha256_of(file)}
 
     def observe(self, model: str, observed: Mapping[str, Any]) -> None:

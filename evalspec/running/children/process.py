@@ -157,7 +157,7 @@ class Child:
                     progress(*message["progress"])
             if self._on_wait is not None:
                 self._on_wait()
-            self._watch_memory()
+            self.watch_memory()
             if time.monotonic() > deadline:
                 self.kill()
                 raise WorkerError(f"{self.role} did not answer within {allowed_s:g} s and was killed")
@@ -172,7 +172,12 @@ class Child:
         """Descriptor that can be read when it answers, or has ended: `select` takes children."""
         return self._channel.fileno()
 
-    def _watch_memory(self) -> None:
+    def watch_memory(self) -> None:
+        """Kill it where it uses too much; whoever waits for several children does not wait in `answer`.
+
+        Raises:
+            WorkerError: It did.
+        """
         limit, now = self.limits.memory_bytes, time.monotonic()
         # A child that says how far it has come comes by here more often, and all processes are looked through.
         if limit is None or now - self._watched < WATCH_EVERY_S:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from evalspec.answers.file import Answers
     from evalspec.language.parts import Access, LoadedModel, Model
+    from evalspec.language.parts.dataset import Between
     from evalspec.measure.session import Session
     from evalspec.pipeline.code_files import CodeFiles
     from evalspec.pipeline.serve import Served, ServedRows
@@ -46,6 +47,7 @@ class _Worker:
         self.model = job.parts.models[job.model]
         self.tables = Tables(job.parts)
         self.served: dict[tuple[str, Variant], Served] = {}
+        self.between: dict[str, Between] = {}
         self.session: Session | None = None
         self.others: dict[str, LoadedModel] = {}
         self.code = _code_files(self.model, job.parts.access)
@@ -64,6 +66,8 @@ class _Worker:
             return told | (self._read_so_far() if question.get("read") else {})
         if question["do"] == "predict":
             return self._predict(question, progress) | self._read(question)
+        if question["do"] in ("cut", "part", "list"):
+            return self._in_parts(question)
         if question["do"] == "try":
             return self._try(question)
         if question["do"] == "likelihoods":
@@ -155,6 +159,26 @@ class _Worker:
             answers = replace(answers, details={**answers.details, "rows_digest": question["rows_digest"]})
         write_answers(answers, Path(question["out"]))
         return {"rows": count(answers), "observed": dict(served.loaded.observed) | dict(answers.details)}
+
+    def _in_parts(self, question: Message) -> Message:
+        """Where a dataset is cut into parts, answers to one of them, or all that were answered as a list."""
+        from evalspec.running.parts.answering import part_of, write_the_list
+        from evalspec.running.parts.cut import cut_of
+
+        if question["do"] == "list":
+            return write_the_list(question)
+        dataset = str(question["dataset"])
+        part = self.job.parts.datasets[dataset]
+        if question["do"] == "cut":
+            elsewhere = part.by_number and part.where is None and part.place is None
+            rows = self.tables.countable(dataset)
+            cut = cut_of(self.model, self.loaded, rows, elsewhere=elsewhere)
+            return {"cut": None if cut is None else astuple(cut), "observed": dict(self.loaded.observed)}
+        if dataset not in self.between:
+            self.between[dataset] = self.tables.between(dataset, None)
+        with self._code_runs():
+            answered = part_of(self.between[dataset], self._serve(dataset), question)
+        return {**answered, "observed": dict(self.loaded.observed), **self._read()}
 
     def _try(self, question: Message) -> Message:
         """Answers to a few rows, counted: rows without one, and rows that a file answers otherwise."""

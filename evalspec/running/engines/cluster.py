@@ -13,11 +13,26 @@ class ClusterNode:
 
     Args:
         name: For people.
-        cpus: Leaves that it looks at at once.
+        cpus: Tasks that it runs at once.
     """
 
     name: str
     cpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Resources that a task takes of a node.
+
+    Args:
+        cpus: Processors.
+        gpus: GPUs.
+        stays: Something is loaded for the first task that later ones use: the same few processes run all.
+    """
+
+    cpus: int = 1
+    gpus: int = 0
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True)

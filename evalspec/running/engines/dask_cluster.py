@@ -12,7 +12,7 @@ from typing import Any
 from evalspec.errors import EngineError
 from evalspec.running.engines import node
 from evalspec.running.engines.choice import EngineChoice
-from evalspec.running.engines.cluster import Cluster, ClusterNode, TaskEnd
+from evalspec.running.engines.cluster import Cluster, ClusterNode, Needs, TaskEnd
 
 CONNECT_S = 20.0
 GET_S = 60.0
@@ -42,6 +42,7 @@ class DaskCluster(Cluster):
     Args:
         choice: The scheduler's address.
         environment: Not used: a worker has that of whoever started it.
+        needs: What a task takes; a worker has the GPU that whoever started it gave to it.
 
     Raises:
         EngineError: It can't be reached.
@@ -49,12 +50,12 @@ class DaskCluster(Cluster):
 
     name = "dask"
 
-    def __init__(self, choice: EngineChoice, environment: Mapping[str, str]) -> None:
+    def __init__(self, choice: EngineChoice, environment: Mapping[str, str], needs: Needs) -> None:
         import cloudpickle
         import distributed
 
         self.version = str(distributed.__version__)
-        self._address = choice.address
+        self._address, self._needs = choice.address, needs
         self._tasks: dict[str, tuple[int, Any]] = {}
         self._events: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         """Tasks that have ended: key, and why it was lost, if it was."""
@@ -67,7 +68,8 @@ class DaskCluster(Cluster):
 
     def nodes(self) -> dict[str, ClusterNode]:
         threads: Mapping[str, int] = self._asked(self._client.nthreads)
-        return {address: ClusterNode(_plain(address), int(count)) for address, count in threads.items()}
+        each = {address: _at_once(int(count), self._needs) for address, count in threads.items()}
+        return {address: ClusterNode(_plain(address), count) for address, count in each.items()}
 
     def survey(self, packed: bytes, within_s: float) -> dict[str, bytes | str]:
         answers = self._asked(self._client.run, _Sent(node.survey), packed, on_error="return")
@@ -133,6 +135,11 @@ class DaskCluster(Cluster):
 
     def _gone(self, why: object) -> EngineError:
         return EngineError(f"dask at {self._address} is gone: {why}")
+
+
+def _at_once(threads: int, needs: Needs) -> int:
+    """Tasks that a worker with so many threads runs at once."""
+    return 1 if needs.gpus else max(1, threads // needs.cpus)
 
 
 def _plain(address: str) -> str:

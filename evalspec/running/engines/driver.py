@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import util
 from typing import Any
 
@@ -17,7 +17,7 @@ from evalspec.running.children.child import Handler
 from evalspec.running.children.messages import BLOCKS, Message, Progress
 from evalspec.running.engines import node
 from evalspec.running.engines.choice import EngineChoice
-from evalspec.running.engines.cluster import Cluster, ClusterNode, TaskEnd
+from evalspec.running.engines.cluster import Cluster, ClusterNode, Needs, TaskEnd
 
 WAIT_S = 1.0
 """Longest time for an answer while no leaf ends."""
@@ -38,19 +38,21 @@ class DriverJob:
         choice: The engine.
         environment: Of the processes that look at leaves, where the engine hands one on.
         time_s: Longest time for a leaf.
+        needs: What each takes of a node.
     """
 
     choice: EngineChoice
     environment: Mapping[str, str]
     time_s: float
+    needs: Needs = field(default_factory=Needs)
 
 
 def start(job: DriverJob) -> Handler:
     """The handler of this child."""
-    return Driver(connected(job.choice, job.environment), job.time_s).handle
+    return Driver(connected(job.choice, job.environment, job.needs), job.time_s).handle
 
 
-def connected(choice: EngineChoice, environment: Mapping[str, str]) -> Cluster:
+def connected(choice: EngineChoice, environment: Mapping[str, str], needs: Needs) -> Cluster:
     """The cluster.
 
     Raises:
@@ -65,10 +67,10 @@ def connected(choice: EngineChoice, environment: Mapping[str, str]) -> Cluster:
     if choice.name == "ray":
         from evalspec.running.engines.ray_cluster import RayCluster
 
-        return RayCluster(choice, environment)
+        return RayCluster(choice, environment, needs)
     from evalspec.running.engines.dask_cluster import DaskCluster
 
-    return DaskCluster(choice, environment)
+    return DaskCluster(choice, environment, needs)
 
 
 def _knock(choice: EngineChoice) -> None:
@@ -200,7 +202,7 @@ class Driver:
             return {"leaf": end.leaf, "lost": f"node {name}: {header['crash']}", "blocks": 0}
         if "unfit" in header:
             return {"leaf": end.leaf, "error": "InputError", "message": f"node {name}: {header['unfit']}", "blocks": 0}
-        kept = {key: header[key] for key in ("rows", "error", "message") if key in header}
+        kept = {key: header[key] for key in ("rows", "error", "message", "beside") if key in header}
         return {"leaf": end.leaf, "node": name, "blocks": blocks, **kept}
 
     def _look_around(self) -> None:

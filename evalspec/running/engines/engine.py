@@ -11,6 +11,7 @@ from evalspec.errors import EvalspecError
 from evalspec.language.scans import Scan
 from evalspec.running.children.process import Limits
 from evalspec.running.engines.choice import LOCAL, EngineChoice
+from evalspec.running.engines.cluster import Needs
 from evalspec.running.engines.stamps import Stamps
 
 
@@ -78,6 +79,7 @@ class LeafWork:
         limits: Of the whole that the leaves belong to; only the time holds for each leaf.
         environment: Of the processes that look at leaves.
         keeps: Leaves that have ended are written down, and those that were are not looked at again.
+        needs: What each takes of a node.
     """
 
     choice: EngineChoice = LOCAL
@@ -86,6 +88,7 @@ class LeafWork:
     limits: Limits = field(default_factory=Limits)
     environment: Mapping[str, str] = field(default_factory=dict)
     keeps: bool = True
+    needs: Needs = field(default_factory=Needs)
 
     def log(self, which: object) -> Path:
         """A log."""

@@ -6,6 +6,7 @@ import functools
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from evalspec.errors import EvalspecError
 from evalspec.imports import arrow_without_pandas
@@ -34,9 +35,50 @@ class LeafJob:
         """As it travels, from the process that planned it to nodes that run the same code."""
         return pickle.dumps(self)
 
+    @property
+    def changed(self) -> bool:
+        """Files may be others than when they were made sure of."""
+        return not unchanged(next(iter(self.stamps.values())))
+
+    def make_sure(self) -> None:
+        """Stop where other files are seen here than where the run was planned.
+
+        Raises:
+            InputError: They are.
+        """
+        _same_files(self)
+
+    def look(self, packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
+        """Rows of a leaf that went by, and the states of its summaries.
+
+        Args:
+            packed: This job.
+            start: The leaf's first row.
+            stop: The row after its last.
+        """
+        rows, states = _looker(packed).look(start, stop)
+        return {"rows": rows}, [bytes(one) for one in states]
+
+
+class NodeJob(Protocol):
+    """A job of a node, as it travels."""
+
+    @property
+    def changed(self) -> bool:
+        """As of a `LeafJob`."""
+        ...
+
+    def make_sure(self) -> None:
+        """As of a `LeafJob`."""
+        ...
+
+    def look(self, packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
+        """Header and blocks of bytes for some rows."""
+        ...
+
 
 def look(packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
-    """States of the summaries of a leaf.
+    """States of the summaries of a leaf, or what else a job is to make of some rows.
 
     Returns:
         ``rows`` that went by, or ``unfit``, why this node can't look at any leaf, or ``error`` and ``message``, what
@@ -44,30 +86,29 @@ def look(packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[
     """
     try:
         job = _fitting(packed)
-        if not unchanged(next(iter(job.stamps.values()))):
-            _same_files(job)
+        if job.changed:
+            job.make_sure()
     except EvalspecError as error:
         return {"unfit": str(error)}, []
     try:
-        rows, states = _looker(packed).look(start, stop)
+        return job.look(packed, start, stop)
     except EvalspecError as error:
         return {"error": type(error).__name__, "message": str(error)}, []
-    return {"rows": rows}, [bytes(one) for one in states]
 
 
 @functools.lru_cache(maxsize=1)
-def _fitting(packed: bytes) -> LeafJob:
+def _fitting(packed: bytes) -> NodeJob:
     """The job, once the files that it is about are known to be the same here."""
     arrow_without_pandas()
-    job: LeafJob = pickle.loads(packed)
-    _same_files(job)
+    job: NodeJob = pickle.loads(packed)
+    job.make_sure()
     return job
 
 
 @functools.lru_cache(maxsize=1)
 def _looker(packed: bytes) -> Looker:
     """Looks at all leaves of a job that this process is handed."""
-    job = _fitting(packed)
+    job: LeafJob = pickle.loads(packed)
     (name,) = job.stamps
     return Looker(job.parts, name, job.scans)
 

@@ -87,6 +87,17 @@ def look(packed: bytes, start: int, stop: int) -> bytes:
     return framed({"node": here(), **header}, blocks)
 
 
+class Keeper:
+    """An actor: what `look` has loaded stays for the next rows."""
+
+    def begun(self) -> None:
+        """Say that it is somewhere."""
+
+    def look(self, packed: bytes, start: int, stop: int) -> bytes:
+        """As `look`."""
+        return look(packed, start, stop)
+
+
 def cpu() -> str:
     """The kind of its processor."""
     try:

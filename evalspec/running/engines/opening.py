@@ -150,11 +150,19 @@ def recorded(choice: EngineChoice, facts: EngineFacts | None, passes: Iterable[M
     if not choice.apart:
         return {}
     told: dict[str, Cell] = {"name": "local", "version": __version__, "nodes": 1, "children": choice.children}
-    taken = list(passes)
-    return (told if facts is None else facts.recorded) | {
-        "leaves": sum(int(one["leaves"]) for one in taken),
-        "leaves_kept": sum(int(one["kept"]) for one in taken),
-        "leaf_rows": max((int(one["leaf_rows"]) for one in taken), default=None),
-        "again": sum(int(one["again"]) for one in taken),
-        "lost": ", ".join(dict.fromkeys(name for one in taken for name in one["lost"])),
-    }
+    noted = list(passes)
+    taken, answered = ([one for one in noted if ("parts" in one) is parts] for parts in (False, True))
+    parts: dict[str, Cell] = {
+        "parts": sum(int(one["parts"]) for one in answered), "parts_kept": sum(int(one["kept"]) for one in answered),
+    }  # fmt: skip
+    return (
+        (told if facts is None else facts.recorded)
+        | (parts if answered else {})
+        | {
+            "leaves": sum(int(one["leaves"]) for one in taken),
+            "leaves_kept": sum(int(one["kept"]) for one in taken),
+            "leaf_rows": max((int(one["leaf_rows"]) for one in taken), default=None),
+            "again": sum(int(one["again"]) for one in noted),
+            "lost": ", ".join(dict.fromkeys(name for one in noted for name in one["lost"])),
+        }
+    )

@@ -39,6 +39,59 @@ class DriverChild(Protocol):
         ...
 
 
+class DriverLink:
+    """Tasks handed to the driver of a cluster, which is started with the first of them.
+
+    Args:
+        work: How.
+        start: Starts a driver.
+    """
+
+    def __init__(self, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None) -> None:
+        self.gone: Sequence[str] = ()
+        # Until the first task is submitted: where all of them are kept, nobody is asked.
+        self.slots = 1
+        self.job = b""
+        """What tasks are about, as it travels."""
+        self._work = work
+        self._start = driver_child if start is None else start
+        self._driver: DriverChild | None = None
+        self._sent = b""
+        self._waiting: list[tuple[int, int, int]] = []
+
+    def submit(self, number: int, start: int, stop: int) -> None:
+        """Have some rows looked at."""
+        if self._driver is None:
+            self._driver = self._start(self._work)
+            self.slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
+        self._waiting.append((number, start, stop))
+
+    def finished(self) -> list[tuple[Mapping[str, Any], Sequence[bytes]]]:
+        """Messages on tasks that have ended since, and the blocks of each."""
+        job = "" if self._sent == self.job else base64.b64encode(self.job).decode("ascii")
+        answer = self._ask({"do": "look", "job": job, "leaves": self._waiting}, ANSWER_S)
+        self._sent, self._waiting = self.job, []
+        self.slots, self.gone = max(1, int(answer["slots"])), answer["gone"]
+        blocks = iter(answer.get(BLOCKS, ()))
+        return [(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
+
+    def close(self) -> None:
+        """Let the driver go."""
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            # One that has ended can't be told.
+            with contextlib.suppress(EvalspecError, OSError):
+                driver.ask({"do": "close"}, time_s=CLOSE_S)
+            driver.close()
+
+    def _ask(self, question: Message, time_s: float) -> Message:
+        assert self._driver is not None
+        try:
+            return self._driver.ask(question, time_s=time_s)
+        except WorkerError as error:
+            raise EngineError(f"{self._work.choice.words} is gone ({error})") from error
+
+
 class RemoteEngine(LeafEngine):
     """Nodes of a cluster.
 
@@ -51,60 +104,43 @@ class RemoteEngine(LeafEngine):
     def __init__(
         self, parts: SpecParts, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None
     ) -> None:
-        self.gone: Sequence[str] = ()
-        self._parts, self._work = parts, work
-        self._start = driver_child if start is None else start
-        self._driver: DriverChild | None = None
-        # Until the first leaf is submitted: where all of them are kept, nobody is asked.
-        self.slots = 1
-        self._job = b""
-        self._sent = b""
-        self._waiting: list[tuple[int, int, int]] = []
+        self._parts, self._link = parts, DriverLink(work, start)
+        self.slots, self.gone = self._link.slots, self._link.gone
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
-        self._job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
+        self._link.job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
 
     def submit(self, leaf: int, start: int, stop: int) -> None:
-        if self._driver is None:
-            self._driver = self._start(self._work)
-            self.slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
-        self._waiting.append((leaf, start, stop))
+        self._link.submit(leaf, start, stop)
+        self.slots = self._link.slots
 
     def finished(self) -> Sequence[LeafOutcome]:
-        job = "" if self._sent == self._job else base64.b64encode(self._job).decode("ascii")
-        answer = self._ask({"do": "look", "job": job, "leaves": self._waiting}, ANSWER_S)
-        self._sent, self._waiting = self._job, []
-        self.slots, self.gone = max(1, int(answer["slots"])), answer["gone"]
-        blocks = iter(answer.get(BLOCKS, ()))
-        return [_outcome(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
+        ended = self._link.finished()
+        self.slots, self.gone = self._link.slots, self._link.gone
+        return [_outcome(told, states) for told, states in ended]
 
     def close(self) -> None:
-        driver, self._driver = self._driver, None
-        if driver is not None:
-            with contextlib.suppress(EvalspecError):
-                driver.ask({"do": "close"}, time_s=CLOSE_S)
-            driver.close()
-
-    def _ask(self, question: Message, time_s: float) -> Message:
-        assert self._driver is not None
-        try:
-            return self._driver.ask(question, time_s=time_s)
-        except WorkerError as error:
-            raise EngineError(f"{self._work.choice.words} is gone ({error})") from error
+        self._link.close()
 
 
 def _outcome(told: Mapping[str, Any], states: Sequence[bytes]) -> LeafOutcome:
     if "lost" in told:
         return LeafOutcome(told["leaf"], lost=told["lost"])
     if "error" in told:
-        return LeafOutcome(told["leaf"], error=KINDS.get(told["error"], WorkerError)(told["message"]))
+        return LeafOutcome(told["leaf"], error=error_of(told))
     return LeafOutcome(told["leaf"], told["rows"], states)
 
 
-def shared(parts: SpecParts, datasets: Sequence[str]) -> SpecParts:
-    """Parts of a spec as nodes get them: rows that this machine keeps, models and names of secrets stay here."""
+def error_of(told: Mapping[str, Any]) -> EvalspecError:
+    """The error that a node has told."""
+    return KINDS.get(told["error"], WorkerError)(told["message"])
+
+
+def shared(parts: SpecParts, datasets: Sequence[str], models: Sequence[str] = ()) -> SpecParts:
+    """Parts of a spec as nodes get them: rows that this machine keeps, and names of secrets, stay here."""
     access = replace(parts.access, folder=parts.access.folder.resolve(), env=frozenset())
-    return SpecParts({}, {name: parts.datasets[name] for name in datasets}, {}, access)
+    shown = {name: parts.models[name] for name in models}
+    return SpecParts(shown, {name: parts.datasets[name] for name in datasets}, parts.slices if models else {}, access)
 
 
 def driver_child(work: LeafWork) -> Child:
@@ -113,7 +149,7 @@ def driver_child(work: LeafWork) -> Child:
     Args:
         work: How leaves are looked at.
     """
-    job = DriverJob(work.choice, work.environment, work.limits.time_s)
+    job = DriverJob(work.choice, work.environment, work.limits.time_s, work.needs)
     return Child(
         "evalspec.running.engines.driver",
         job,

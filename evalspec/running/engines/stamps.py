@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def stamps_of(dataset: Dataset, access: Access) -> dict[str, tuple[int, int, str
     Raises:
         InputError: One is missing or can't be read.
     """
-    return {str(path): _stamp(path) for path in dataset.files(access)}
+    return stamps_of_files(dataset.files(access))
 
 
 def same_files(dataset: Dataset, access: Access, planned: Stamps) -> None:
@@ -38,10 +38,31 @@ def same_files(dataset: Dataset, access: Access, planned: Stamps) -> None:
     Raises:
         InputError: The first difference.
     """
-    mine = {str(path) for path in dataset.files(access)}
+    _same({str(path) for path in dataset.files(access)}, planned, "the dataset")
+
+
+def stamps_of_files(paths: Iterable[Path]) -> dict[str, tuple[int, int, str]]:
+    """Stamps of some files as they are seen here.
+
+    Raises:
+        InputError: One is missing or can't be read.
+    """
+    return {str(path): _stamp(path) for path in paths}
+
+
+def same_model(paths: Iterable[Path], planned: Stamps) -> None:
+    """As `same_files`, of the files of a model.
+
+    Raises:
+        InputError: The first difference.
+    """
+    _same({str(path) for path in paths}, planned, "the model")
+
+
+def _same(mine: Set[str], planned: Stamps, what: str) -> None:
     for path in sorted({*mine, *planned}):
         if path not in planned:
-            raise InputError(f"{path} is there, which is not part of the dataset elsewhere", remedy=SAME)
+            raise InputError(f"{path} is there, which is not part of {what} elsewhere", remedy=SAME)
         if path not in mine:
             raise InputError(f"there is no {path}", remedy=SAME)
         other = _other(_stamp(Path(path)), planned[path])

@@ -5,12 +5,12 @@ Everything else stays as it is, word for word: what was decided by a run is neve
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalspec.answers.parts import copy_answers, first_fault
 from evalspec.errors import RecordError, WriteError
 from evalspec.evidence.names import owner_of
 from evalspec.evidence.profile import Profile
@@ -158,10 +158,10 @@ class Again:
         answers = [file for file in self.record.predictions if not file.path.startswith("evidence/server-")]
         for file in (*answers, *(file for one in kept for file in one.evidence)):
             source, place = self.folder / file.path, folder / file.path
-            if not is_whole(source, file.digest):
+            if not is_whole(source, file.digest) or first_fault(source) is not None:
                 raise RecordError(f"{source} is missing, or has changed since it was written; {FRESH}")
             try:
-                shutil.copyfile(source, place)
+                copy_answers(source, place)
             except OSError as error:
                 raise WriteError(f"{place} can't be written: {error.strerror or error}") from error
 

@@ -9,6 +9,7 @@ import pytest
 from evalspec.errors import EngineError
 from evalspec.running.engines import driver, node
 from evalspec.running.engines.choice import EngineChoice
+from evalspec.running.engines.cluster import Needs
 from evalspec.running.engines.driver import connected, unframed, unlike
 from tests.runtimes.environments import free_ports
 
@@ -18,7 +19,7 @@ def test_nobody_listens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(driver.PACKAGES, name, "numpy")
     (port,) = free_ports(1)
     with pytest.raises(EngineError, match=f"{name} at 127.0.0.1:{port} can't be reached: Connection refused; start"):
-        connected(EngineChoice(name, address=f"127.0.0.1:{port}"), {})
+        connected(EngineChoice(name, address=f"127.0.0.1:{port}"), {}, Needs())
 
 
 @pytest.mark.parametrize(("name", "package"), [("ray", "ray"), ("dask", "distributed")])
@@ -26,7 +27,7 @@ def test_a_package_that_is_not_installed(name: str, package: str, monkeypatch: p
     monkeypatch.setitem(sys.modules, package, None)
     said = rf"--engine {name} needs the package {package}: pip install 'evalspec-gate\[{name}\]'"
     with pytest.raises(EngineError, match=said):
-        connected(EngineChoice(name, address="127.0.0.1:1"), {})
+        connected(EngineChoice(name, address="127.0.0.1:1"), {}, Needs())
 
 
 def test_what_nodes_say_comes_whole() -> None:

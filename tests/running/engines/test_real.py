@@ -202,3 +202,89 @@ def test_nobody_there(folder: Path, tmp_path: Path, name: str) -> None:
     code, said = run(folder, tmp_path / "run", "--engine", f"{name}:127.0.0.1:{port}")
     assert code == 4 and f"error: {name} at 127.0.0.1:{port} can't be reached" in said and time.monotonic() - begun < 60
     assert "Traceback" not in said and not (tmp_path / "run").exists()
+
+
+ANSWERS = """
+evalspec: 1
+name: answers
+models:
+  candidate: {kind: python, function: "behaviour:slow", batch: 1000, inputs: {x: x0}, classes: ["no", "yes"]}
+datasets:
+  test: {kind: parquet, path: answers.parquet, label: y}
+model:
+  - {check: quality, dataset: test, require: [accuracy >= 40 %]}
+  - {check: slices, dataset: test, by: [site], report_only: true}
+  - {check: calibration, dataset: test, report_only: true}
+"""
+SLOW = """
+import time
+import numpy as np
+
+def slow(inputs):
+    time.sleep(0.01)
+    p = 1 / (1 + np.exp(-np.nan_to_num(inputs["x"])))
+    return {"probabilities": np.stack([1 - p, p], axis=1)}
+"""
+
+
+@pytest.fixture(scope="module")
+def asked(folder: Path) -> tuple[Path, str, dict[str, bytes]]:
+    """Answers in eight parts: folder of the spec, what one process's record says, and its files."""
+    own = folder / "answers"
+    own.mkdir()
+    pq.write_table(table(500_000, 3).select(["x0", "site", "y"]), own / "answers.parquet", row_group_size=70_001)
+    (own / "behaviour.py").write_text(SLOW)
+    (own / "evalspec.yaml").write_text(ANSWERS)
+    code, said = run(own, own / "alone", "--trust")
+    assert code in (0, 1, 3), said
+    return own, checks(own / "alone"), parts_in(own / "alone")
+
+
+def parts_in(output: Path) -> dict[str, bytes]:
+    """The list of the answers, and all parts."""
+    return {path.name: path.read_bytes() for path in (output / "evidence").rglob("*.parquet")}
+
+
+def wait_for_parts(one: subprocess.Popen[str], output: Path, at_least: int) -> None:
+    ends = time.monotonic() + 120
+    while len(list(output.rglob("part-*.parquet"))) < at_least and one.poll() is None and time.monotonic() < ends:
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("name", list(ENGINES))
+@pytest.mark.parametrize("kill", [False, True])
+def test_nodes_give_the_answers_of_one_process(
+    asked: tuple[Path, str, dict[str, bytes]], tmp_path: Path, name: str, kill: bool
+) -> None:
+    """Also where a node is killed that holds the model: the others answer what it had begun."""
+    own, alone, files = asked
+    assert len(files) == 9
+    output = tmp_path / "run"
+    with ENGINES[name]() as cluster, begin(own, output, "--trust", "--engine", f"{name}:{cluster.address}") as one:
+        if kill:
+            wait_for_parts(one, output, 2)
+            cluster.kill(len(cluster.nodes) - 1)
+        _, said = one.communicate(timeout=600)
+    assert one.returncode in (0, 1, 3) and checks(output) == alone, said
+    assert parts_in(output) == files and not list(output.rglob("*.partial"))
+    facts = engine(output)
+    # Ray may say that a node is gone only after its last part was answered elsewhere.
+    assert facts["parts"] == 8 and facts["again"] <= 2 * kill and (kill or not facts["lost"]), facts
+
+
+@pytest.mark.parametrize("name", list(ENGINES))
+def test_a_cluster_that_is_gone_leaves_the_parts(
+    asked: tuple[Path, str, dict[str, bytes]], tmp_path: Path, name: str
+) -> None:
+    own, alone, files = asked
+    output = tmp_path / "run"
+    with ENGINES[name]() as cluster, begin(own, output, "--trust", "--engine", f"{name}:{cluster.address}") as one:
+        wait_for_parts(one, output, 2)
+        for place in reversed(range(len(cluster.nodes))):
+            cluster.kill(place)
+        _, said = one.communicate(timeout=600)
+    assert one.returncode == 4 and "of 8 parts of the answers of candidate on test are kept" in said, said
+    code, said = run(own, output, "--trust", "--engine", "local:2", "--resume")
+    assert code in (0, 1, 3) and checks(output) == alone and parts_in(output) == files, said
+    facts = engine(output)
+    assert facts["parts_kept"] >= 2 and facts["parts"] + facts["parts_kept"] >= 8, facts
