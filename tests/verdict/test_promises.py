@@ -82,7 +82,9 @@ def printed(population: Population, test: Test) -> Detects:
         alpha=0.05,
         spec=SimpleNamespace(policy=SimpleNamespace(confidence=0.95), headers={}, datasets={}),
     )
-    record: Any = SimpleNamespace(checks=(SimpleNamespace(status="measured", reason=None, tests=(test,)),))
+    record: Any = SimpleNamespace(
+        checks=(SimpleNamespace(status="measured", reason=None, tests=(test,), ended_early=False),)
+    )
     return detects(cast(Plan, plan), cast(Record, record))[0]
 
 

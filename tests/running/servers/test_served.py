@@ -141,7 +141,8 @@ def test_throughput_keeps_several_requests_under_way_and_says_how_many(tmp_path:
     assert one["conditions"]["scenario"] == "offline, 8 connections" and one["conditions"]["connections"] == 8
     assert one["counts"]["errored"] == 0
     found = read_samples(folder / "evidence" / "samples-throughput.parquet")
-    assert len(found) == 5 and all(len(samples.end_ns) >= 32 for samples in found)
+    assert len(found) == one["conditions"]["processes"] >= 3
+    assert all(len(samples.end_ns) >= 32 for samples in found)
     kinds = {name: {samples.details[name] for samples in found} for name in ("connections", "kind", "in_process")}
     assert kinds == {"connections": {8}, "kind": {"offline"}, "in_process": {False}}
     # Little's law: time that requests were under way by the time that it took; eight but for what the client takes.
