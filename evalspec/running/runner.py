@@ -442,12 +442,12 @@ class _Run:
 
     def _answer(self, job: CheckJob, limit_s: float) -> dict[str, Any]:
         """Answer of a child that runs the check."""
-        if self.options.draft or job.check.dimension != "system":
-            return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=self._ahead(job.check))
-        self.shared.rest()
-        self.subjects.release()
-        with self.children.start("evalspec.running.children.checking", job, f"check-{job.check.name}") as child:
-            return child.ask({"do": "run"}, progress=self.observer.progress, time_s=limit_s)
+        timed = job.check.dimension == "system" and not self.options.draft
+        if timed:
+            self.shared.rest()
+            self.subjects.release()
+        ahead = () if timed else self._ahead(job.check)
+        return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=ahead)
 
     def _screens(self) -> Screening | None:
         """Suspicions of the screens; None: nobody looks, or there is not all of the run to look at."""

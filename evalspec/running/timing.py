@@ -261,7 +261,9 @@ class Workers:
 
     def _alone(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
         """Measure in one fresh process."""
-        with self._fresh(model).take(schedule.processes - process) as worker:
+        # Rows that were kept lie in memory once, however many read them.
+        rows = dataset if dataset in self._job.parts.kept else None
+        with self._fresh(model).take(schedule.processes - process, rows) as worker:
             timed = self._prepared(worker, schedule, dataset, model, process)
             with self._kept(timed, model, process), _background(schedule, timed), _read(timed):
                 timed.block(0, schedule.queries)

@@ -53,6 +53,8 @@ BATCHES = 20
 WARMUP_S = 0.5
 ALONE_S = 1.0
 """Each process is measured at least so long: slow spells of the machine are then many, not one."""
+SETTLING = 0.1
+"""Share of a block that is dropped at its start."""
 BLOCK_S = 1.0
 """Each block of a comparison lasts at least so long."""
 CONNECTIONS = "Requests to a server that are under way at any time; in process there is one."

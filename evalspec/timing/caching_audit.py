@@ -38,12 +38,14 @@ class Audit:
         invalid: Why timings are void, or None.
         note: For the reader.
         withhold: Why nothing passes, where an audit was asked for and could not be made; or None.
+        query_ms: Mean latency of an item that is new, or None where it could not be told.
     """
 
     gain: float | None
     invalid: str | None
     note: str
     withhold: str | None = None
+    query_ms: float | None = None
 
     def applied(
         self,
@@ -154,4 +156,5 @@ def judge(samples: list[Samples], confidence: float, *, wanted: bool = False) ->
             Cause.CACHE,
         )
         return Audit(value, reason, f"{text[0].upper()}{text[1:]}.")
-    return Audit(value, None, f"Audit for caching: {text} (at most {100 * ALLOWED:.0f} % less is allowed){beside}.")
+    note = f"Audit for caching: {text} (at most {100 * ALLOWED:.0f} % less is allowed){beside}."
+    return Audit(value, None, note, query_ms=float(np.concatenate(first).mean()))

@@ -11,6 +11,7 @@ from evalspec.errors import InvalidError
 from evalspec.measure.energy import EnergyWindow, energy
 from evalspec.timing import concurrency
 from evalspec.timing import samples as timing_samples
+from evalspec.timing.budget import SETTLING
 from evalspec.timing.token_rates import arrived
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def metered(samples: Samples, boundary: str) -> Metered:
         samples: Of one process.
         boundary: A key of `evalspec.measure.energy.BOUNDARIES`.
     """
-    window = concurrency.full(samples, settling=timing_samples.SETTLING) if concurrency.lanes(samples) > 1 else None
+    window = concurrency.full(samples, settling=SETTLING) if concurrency.lanes(samples) > 1 else None
     answered = None if window is None else concurrency.stretch(samples, *window)
     if answered is not None:
         consumption = energy(samples.telemetry, boundary, answered.begin_ns, answered.end_ns)

@@ -12,14 +12,13 @@ from evalspec.evidence.frozen import Cell
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.record import Counts
 from evalspec.language.timings import FAILED, OUTCOMES
+from evalspec.timing.budget import SETTLING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from evalspec.language.inputs import Inputs, Samples
 
-SETTLING = 0.1
-"""Share of a block that is dropped at its start."""
 SHOWN = ("precision", "device", "provider", "threads", "framework", "warmup_s", "warmup_settled")
 
 

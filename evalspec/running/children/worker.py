@@ -62,8 +62,7 @@ class _Worker:
     def handle(self, question: Message, progress: Progress) -> Message:
         """``load`` (already done when this is made), ``predict``, ``likelihoods``, ``prepare``, ``block``, ..."""
         if question["do"] == "load":
-            told = {"import_s": self.import_s, "load_s": self.load_s, "observed": dict(self.loaded.observed)}
-            return told | (self._read_so_far() if question.get("read") else {})
+            return self._told_of_loading(question)
         if question["do"] == "predict":
             return self._predict(question, progress) | self._read(question)
         if question["do"] in ("cut", "part", "list"):
@@ -85,6 +84,13 @@ class _Worker:
                 return {"queries": self.session.count}
             details = self.session.finish()
         return {"details": details, "observed": dict(self.loaded.observed)} | self._read()
+
+    def _told_of_loading(self, question: Message) -> Message:
+        """How long it took; rows and files that are asked for are read before."""
+        if question.get("rows"):
+            self._rows(str(question["rows"]))
+        told = {"import_s": self.import_s, "load_s": self.load_s, "observed": dict(self.loaded.observed)}
+        return told | (self._read_so_far() if question.get("read") else {})
 
     def _read_so_far(self) -> Message:
         """Digests as in `_read`, once the stages are ready; they take time, so only where nobody waits for loading."""

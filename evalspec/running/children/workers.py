@@ -235,11 +235,12 @@ class StartedAhead:
         self._together = together
         self._ready: list[Child] = []
 
-    def take(self, left: int) -> Child:
+    def take(self, left: int, dataset: str | None = None) -> Child:
         """A worker, which the caller closes.
 
         Args:
             left: Workers that will be taken, this one included, as far as is known; others may follow on the last.
+            dataset: What they will be asked about, whose rows workers that load together read as well.
 
         Raises:
             EvalspecError: As a worker raises it that can't load the model.
@@ -249,7 +250,7 @@ class StartedAhead:
             self._ready = [self._start() for _ in range(count if self._together else 1)]
             if self._together:
                 for one in self._ready:
-                    one.tell({"do": "load"})
+                    one.tell({"do": "load", "rows": dataset})
                 for one in self._ready:
                     one.answer()
         return self._ready.pop(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,7 +77,7 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     audited = None
     if check.caching_audit and not inputs.draft:
         audited = audit(inputs, check, check.dataset, check.model, WARMUP_S)
-    schedule = _schedule(check, inputs)
+    schedule = _schedule(check, inputs, None if audited is None else audited.query_ms)
     samples, more = _alone(check, inputs, schedule)
     latencies = [timing_samples.latencies_ms(one) for one in samples]
     course, after = _course(check, samples, latencies)
@@ -176,12 +175,10 @@ def _least(check: Latency, inputs: Inputs) -> int:
     return DRAFT_QUERIES if inputs.draft else check.planned // check.processes
 
 
-def _schedule(check: Latency, inputs: Inputs) -> Schedule:
+def _schedule(check: Latency, inputs: Inputs, query_ms: float | None) -> Schedule:
     return Schedule(
         kind=check.scenario,
-        queries=DRAFT_QUERIES
-        if inputs.draft
-        else ceil(check.planned / check.processes / (1.0 - timing_samples.SETTLING)),
+        queries=DRAFT_QUERIES if inputs.draft else check.queries_each(query_ms),
         processes=1 if inputs.draft else check.processes,
         batch=check.batch,
         warmup_queries=check.warmup,

@@ -18,6 +18,7 @@ from evalspec.timing.budget import (
     EPISODES,
     PERCENTILES,
     POOLED_GAP,
+    SETTLING,
     START_S,
     TOKEN_FACTS,
     USER_RATE,
@@ -27,6 +28,7 @@ from evalspec.timing.budget import (
     shown_by,
     token_metrics,
 )
+from evalspec.timing.looks import LEAST as LEAST_PROCESSES
 from evalspec.timing.looks import looks_at, with_fewer
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ NOT_PAIRED = (USER_RATE, POOLED_GAP, *TOKEN_FACTS)
 """Metrics of streamed answers that are not compared with another model's."""
 LOOK_S = 1.5
 """Each process of a check that may end early is measured at least so long: few must see all bursts."""
+LONGEST_LOOK_S = 3.0
+"""Up to so long each is measured for the first look to have queries enough."""
 AT_A_LOOK = 1.25
 """Times the queries that are planned in all, without which nothing passes at an early look."""
 STREAMS = 8
@@ -231,6 +235,20 @@ class Latency(Check):
     def least_s(self) -> float:
         """Time that each process is measured at least; longer where few processes may have to see all bursts."""
         return ALONE_S if self._whole is None else LOOK_S
+
+    def queries_each(self, query_ms: float | None = None) -> int:
+        """Queries that each process makes at least, so that as many as are planned count.
+
+        They are as many as the first look needs to pass anything, where that takes little time.
+
+        Args:
+            query_ms: What a query was seen to take, in a process that is not among these; None: nobody knows.
+        """
+        planned = ceil(self.planned / self.processes / (1.0 - SETTLING))
+        if self._whole is None or query_ms is None:
+            return planned
+        enough = ceil(AT_A_LOOK * self.planned / self.processes * self._whole / LEAST_PROCESSES / (1.0 - SETTLING)) + 1
+        return max(planned, enough) if enough * query_ms <= 1e3 * LONGEST_LOOK_S else planned
 
     def expected(self, planned: int) -> int:
         """Queries without which nothing passes at an early look: a quarter more than are planned to its end.
