@@ -266,6 +266,22 @@ def test_an_early_look_at_latency_plans_the_same_queries_in_each_process() -> No
     assert check.expected(check.planned) == 0
 
 
+@pytest.mark.parametrize(
+    ("query_ms", "enough"), [(None, False), (0.05, True), (2.0, True), (3.1, True), (3.5, False), (500.0, False)]
+)
+def test_the_first_look_at_latency_has_queries_enough_where_that_takes_at_most_three_seconds(
+    query_ms: float | None, enough: bool
+) -> None:
+    check = latency("latency_p99 <= 30 ms")
+    first, *_, whole = check.looks(Known())
+    # A tenth of each process does not count.
+    counted = int(0.9 * first.queries_each(query_ms)) * first.processes
+    assert (counted >= first.expected(first.planned)) is enough and counted >= first.planned
+    # Processes are the same at every look; without looks they make what is planned.
+    assert whole.queries_each(query_ms) == first.queries_each(query_ms) >= check.queries_each(query_ms)
+    assert check.queries_each(query_ms) == check.queries_each() == first.queries_each()
+
+
 def test_throughput_begins_with_the_sizes_that_may_decide() -> None:
     fields = {"dataset": "test", "batch_sizes": [1, 8, 32]}
     whole = Throughput.model_validate({**fields, "require": ["throughput >= 100 samples/s"]})
