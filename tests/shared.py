@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from evalspec.evidence.record import Record
@@ -43,6 +46,21 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory, name: str, make: Cal
             make(making)
             making.rename(folder)
     return folder
+
+
+def shared_array(
+    tmp_path_factory: pytest.TempPathFactory, name: str, compute: Callable[[], npt.ArrayLike]
+) -> npt.NDArray[np.float64]:
+    """An array that is computed once a session, however many workers and tests read it.
+
+    Args:
+        tmp_path_factory: Of the session.
+        name: Of the array, and of nothing else that is shared.
+        compute: It.
+    """
+    folder = re.sub(r"\W+", "-", name)
+    made = shared_folder(tmp_path_factory, folder, lambda folder: np.save(folder / "array.npy", compute()))
+    return np.asarray(np.load(made / "array.npy"), dtype=np.float64)
 
 
 def predictions_run(tmp_path_factory: pytest.TempPathFactory) -> Path:

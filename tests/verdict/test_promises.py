@@ -7,7 +7,6 @@ are at a truth that holds with ease and half at one between it and the threshold
 from __future__ import annotations
 
 import math
-from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,6 +20,7 @@ from evalspec.evidence.units import from_unit
 from evalspec.planning.explain import Detects, detects
 from evalspec.planning.plan import Plan
 from evalspec.running.requirements import SignificanceLevels, _estimate
+from tests.shared import shared_array
 from tests.verdict.populations import ALPHA_FAIL, POPULATIONS, Population
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
@@ -95,9 +95,13 @@ def first_runs(population: Population, rng: np.random.Generator) -> list[Detects
     return [printed(population, a_first_run(population, truth, rng)) for truth in truths]
 
 
-@cache
-def shares(name: str) -> tuple[float, float]:
+def shares(name: str, factory: pytest.TempPathFactory) -> tuple[float, float]:
     """Of later runs: the share of PASS at the headrooms in print, and of FAIL at the violations."""
+    passed, failed = shared_array(factory, f"promises: {name}", lambda: _shares(name))
+    return float(passed), float(failed)
+
+
+def _shares(name: str) -> tuple[float, float]:
     population, rng = BY_NAME[name], np.random.default_rng(41)
     upper, unit = population.requirement.upper, population.requirement.unit
     better: tuple[Side, Side] = ("upper", "lower") if upper else ("lower", "upper")
@@ -118,13 +122,15 @@ def shares(name: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", PROMISED)
-def test_a_violation_in_print_fails_in_three_of_four_gates(name: str) -> None:
-    assert shares(name)[1] >= 0.75
+def test_a_violation_in_print_fails_in_three_of_four_gates(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert shares(name, tmp_path_factory)[1] >= 0.75
 
 
-def test_a_gate_whose_truths_lie_at_the_headrooms_in_print_is_ready_in_nine_of_ten() -> None:
+def test_a_gate_whose_truths_lie_at_the_headrooms_in_print_is_ready_in_nine_of_ten(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     """READY takes a PASS of each, and samples of different requirements are independent."""
-    passed = {name: shares(name)[0] for name in PROMISED}
+    passed = {name: shares(name, tmp_path_factory)[0] for name in PROMISED}
     assert math.prod(passed.values()) >= 0.9, passed
 
 

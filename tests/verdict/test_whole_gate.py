@@ -5,8 +5,6 @@ A limit on a rate is the count that the true rate exceeds once in 1,000: of 5 % 
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -14,6 +12,7 @@ from scipy.stats import binom
 
 from evalspec.evidence.estimate import Side
 from evalspec.verdict import decide
+from tests.shared import shared_array
 from tests.verdict.populations import ALPHA_FAIL, POPULATIONS, Population
 from tests.verdict.test_decide import a_check, a_record, a_test
 
@@ -35,9 +34,12 @@ def drawn(population: Population, truth: float, rng: np.random.Generator) -> tup
     return 1.0 if p_pass is None else p_pass, 1.0 if p_fail is None else p_fail
 
 
-@cache
-def at_the_limit(name: str) -> NDArray[np.float64]:
+def at_the_limit(name: str, factory: pytest.TempPathFactory) -> NDArray[np.float64]:
     """p_pass and p_fail of many samples, the truth exactly at the threshold; shape (samples, 2)."""
+    return shared_array(factory, f"at the limit: {name}", lambda: _at_the_limit(name))
+
+
+def _at_the_limit(name: str) -> NDArray[np.float64]:
     population, rng = BY_NAME[name], np.random.default_rng([31, list(BY_NAME).index(name)])
     return np.array([drawn(population, population.threshold, rng) for _ in range(SLOW.get(name, SPECS))])
 
@@ -48,16 +50,16 @@ def allowed(samples: int, rate: float) -> int:
 
 
 @pytest.mark.parametrize("name", list(BY_NAME))
-def test_whichever_requirement_is_violated_ready_is_rare(name: str) -> None:
+def test_whichever_requirement_is_violated_ready_is_rare(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The other 24 hold with ease: READY is a PASS of the one that does not; and it hardly ever FAILs at its limit."""
-    found = at_the_limit(name)
+    found = at_the_limit(name, tmp_path_factory)
     assert np.sum(found[:, 0] <= 0.05) <= allowed(len(found), 0.05)
     assert np.sum(found[:, 1] <= ALPHA_FAIL) <= allowed(len(found), 0.01)
 
 
-def test_the_word_follows_from_the_p_values() -> None:
+def test_the_word_follows_from_the_p_values(tmp_path_factory: pytest.TempPathFactory) -> None:
     """25 requirements at their limits at once, through the rules themselves: NOT READY is rare, READY does not come."""
-    columns = [at_the_limit(one.name) for one in POPULATIONS]
+    columns = [at_the_limit(one.name, tmp_path_factory) for one in POPULATIONS]
     specs = min(len(column) for column in columns)
     failed = ready = 0
     for row in range(specs):
