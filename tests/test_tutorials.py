@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.shared import shared_folder
 
 ROOT = Path(__file__).parent.parent
 TUTORIALS = ROOT / "docs" / "tutorials"
@@ -57,12 +60,20 @@ def steps(page: Path) -> Iterator[Step]:
         yield Step(text.count("\n", 0, match.start()) + 1, match[1], match[2] or "", match[3] or "")
 
 
-def do(page: Path, folder: Path, environment: dict[str, str]) -> None:
+def do(page: Path, folder: Path, environment: dict[str, str], before: Callable[[str], Path]) -> None:
+    """Do a page in a folder.
+
+    Args:
+        page: The page.
+        folder: Empty.
+        environment: Of the commands.
+        before: The folder in which another page was done.
+    """
     printed = ""
     for step in steps(page):
         where = f"{page.name}:{step.line}"
         if step.kind == "after":
-            do(TUTORIALS / step.detail, folder, environment)
+            shutil.copytree(before(step.detail), folder, dirs_exist_ok=True)
         elif step.kind == "prints":
             for line in step.text.splitlines():
                 assert line in printed, f"{where}: {line!r} is not in\n{printed}"
@@ -77,8 +88,8 @@ def do(page: Path, folder: Path, environment: dict[str, str]) -> None:
         else:
             path = folder / step.detail.partition(",")[0]
             path.parent.mkdir(exist_ok=True)
-            before = path.read_text(encoding="utf-8") if step.kind == "append" else ""
-            path.write_text(f"{before}\n{step.text}" if before else step.text, encoding="utf-8")
+            text = path.read_text(encoding="utf-8") if step.kind == "append" else ""
+            path.write_text(f"{text}\n{step.text}" if text else step.text, encoding="utf-8")
 
 
 @pytest.fixture
@@ -96,10 +107,16 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.proof
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_tutorial_works_as_it_is_written(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
-    folder = tmp_path / "work"
-    folder.mkdir()
-    do(page, folder, environment)
+def test_a_tutorial_works_as_it_is_written(
+    page: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def done(name: str) -> Path:
+        def make(folder: Path) -> None:
+            do(next(one for one in PAGES if one.name == name), folder, environment, done)
+
+        return shared_folder(tmp_path_factory, f"tutorial-{name}", make)
+
+    done(page.name)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
