@@ -83,11 +83,15 @@ def _numbers(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
     return {(row["metric"], row["step"]): repr(row["value"]) for row in rows if row["step"] is not None}
 
 
-CHANGES: Mapping[str, str] = {
-    "gone": "{name} is not saved again", "absent": "no checkpoint holds {name}",
-    "passed over": "{name} is passed over for an older one", "value": "{name} has another value",
-    "type": "{name} is {now} and was {then}", "size": "{name} has the shape {now} and had {then}",
-}  # fmt: skip
+CHANGES: Mapping[str, tuple[str, str]] = {
+    "gone": ("{name} is not saved again", "{name} are not saved again"),
+    "absent": ("no checkpoint holds {name}", "no checkpoint holds {name}"),
+    "passed over": ("{name} is passed over for an older one", "{name} are passed over for older ones"),
+    "value": ("{name} has another value", "{name} have other values"),
+    "type": ("{name} is {now} and was {then}", "{name} are {now} and were {then}"),
+    "size": ("{name} has the shape {now} and had {then}", "{name} have the shape {now} and had {then}"),
+}
+"""A change of one name, and of several."""
 
 
 def _resaved(kill: Mapping[str, Any]) -> tuple[str | None, str | None]:
@@ -95,9 +99,15 @@ def _resaved(kill: Mapping[str, Any]) -> tuple[str | None, str | None]:
     found = kill.get("resaved")
     if not found or not found["lost"]:
         return None, None if not found else found["unknown"]
-    named = [CHANGES[one["what"]].format(**one) for one in found["first"]]
-    more = f", and {found['lost'] - len(named)} more" if found["lost"] > len(named) else ""
-    return f"saved again at once, {'; '.join(named)}{more}", None
+    alike: dict[tuple[str, object, object], list[str]] = {}
+    for one in found["first"]:
+        alike.setdefault((one["what"], one.get("then"), one.get("now")), []).append(one["name"])
+    said = [
+        CHANGES[what][len(names) > 1].format(name=and_list(names), then=then, now=now)
+        for (what, then, now), names in alike.items()
+    ]
+    unnamed = found["lost"] - len(found["first"])
+    return f"saved again at once, {'; '.join(said)}{f', and {unnamed} more' if unnamed else ''}", None
 
 
 def _killed(

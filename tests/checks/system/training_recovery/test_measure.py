@@ -138,6 +138,19 @@ def test_a_round_trip_tells_of_a_training_that_no_seed_repeats(tmp_path: Path) -
     assert "7 of 14 kills changed the state: kill0-seed0" in lost.notes[0]
 
 
+def test_names_that_changed_alike_are_told_together(tmp_path: Path) -> None:
+    changes = [
+        {"name": "a", "what": "value", "then": "", "now": ""}, {"name": "c", "what": "gone", "then": "", "now": ""},
+        {"name": "b", "what": "value", "then": "", "now": ""},
+        {"name": "d", "what": "size", "then": "(2,)", "now": "(3,)"},
+    ]  # fmt: skip
+    lost = measured(tmp_path, twins=False, resaved=saved_again(4) | {"first": changes})
+    assert fact(lost, "state_lost").first == (
+        "kill0-seed0: saved again at once, a and b have other values; c is not saved again; d has the shape (3,) and "
+        "had (2,)"
+    )
+
+
 def test_a_round_trip_that_tells_nothing_passes_nothing(tmp_path: Path) -> None:
     result = measured(tmp_path, twins=False, resaved=saved_again(unknown="it wrote no checkpoint"))
     assert "state_lost" not in result.estimates and result.missing["state_lost"] == "it wrote no checkpoint"
