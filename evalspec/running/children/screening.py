@@ -1,4 +1,4 @@
-"""Screens over the evidence of a run, in the child in which checks ran that time nothing."""
+"""Screens over the evidence of a run, in the child in which the checks ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One child for checks that time nothing: a process for each would take longer than most of them."""
+"""One child for all checks, one after the other: a process for each would take longer than most of them."""
 
 from __future__ import annotations
 
