@@ -16,6 +16,7 @@ from evalspec.pipeline.model_fields import FileModel, usable_cpus
 from evalspec.pipeline.objects import is_estimator
 from evalspec.pipeline.untrusted_code import first_line, need_trust
 from evalspec.runtimes.guards.observe import estimator_precision
+from evalspec.runtimes.guards.skops_types import only_common_types
 from evalspec.runtimes.guards.trees import TREES, check_trees
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Sklearn(FileModel):
     def may_hide_code(self, access: Access) -> str | None:
         """Types in a skops file that are not known to be harmless."""
         path = self.model_file(access)
-        return None if path.suffix in PICKLES else _unknown_types(path, self.path)[1]
+        return None if path.suffix in PICKLES or only_common_types(path) else _unknown_types(path, self.path)[1]
 
     def load(self, access: Access, *, threads: int | None = None) -> Loaded:
         path = self.model_file(access)
