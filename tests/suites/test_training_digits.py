@@ -142,9 +142,11 @@ def test_a_shipped_model_that_beats_all_fresh_seeds_is_a_doubt(tmp_path: Path) -
     ],
 )
 def test_kills_show_what_is_not_kept(tmp_path: Path, flaw: str, red: dict[str, str]) -> None:
+    # With few checkpoints nearly every kill repeats a step that was logged; one before the first log never does.
+    keep, kills, share = (2700, 12, 75) if flaw == "append" else (500, 8, 60)
     record = run(
-        tmp_path, "recovery.yaml", ("kills: 14", "kills: 8"), ("recovered >= 80 %", "recovered >= 60 %"),
-        ('"{out}"]', f'{SHORT}, --keep, "500", --flaw, {flaw}]'), ("<= 1500 steps", "<= 900 steps"),
+        tmp_path, "recovery.yaml", ("kills: 14", f"kills: {kills}"), ("recovered >= 80 %", f"recovered >= {share} %"),
+        ('"{out}"]', f'{SHORT}, --keep, "{keep}", --flaw, {flaw}]'), ("<= 1500 steps", "<= 900 steps"),
         code={"none": 0, "torn": 3}.get(flaw, 1),
     )  # fmt: skip
     assert red.items() <= statuses(record).items()
