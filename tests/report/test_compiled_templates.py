@@ -42,6 +42,18 @@ def test_a_file_that_is_cut_is_made_again(tmp_path: Path, share: float) -> None:
     assert rendered(tmp_path, "1 {{ x }}") == "1 &lt;b&gt;" and kept.read_bytes() == whole
 
 
+def test_wherever_it_is_cut(tmp_path: Path) -> None:
+    """In its head, in the digest of the text, in the code."""
+    rendered(tmp_path, "1 {{ x }}")
+    (kept,) = tmp_path.iterdir()
+    whole = kept.read_bytes()
+    for end in range(100):
+        kept.write_bytes(whole[:end])
+        assert rendered(tmp_path, "1 {{ x }}") == "1 &lt;b&gt;", end
+    kept.write_bytes(whole)
+    assert kept.stat().st_mode & 0o444 == 0o444
+
+
 def test_where_nothing_can_be_kept_templates_are_compiled_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

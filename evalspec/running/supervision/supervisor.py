@@ -198,7 +198,8 @@ class _Run:
                 return resaved(aside / folder.relative_to(self._out), folder, asked).model_dump()
         words = {"limit": "came to its limit", "out_of_memory": "ran out of memory"}
         how = words.get(stopped or "", f"ended with code {process.ended}")
-        said = f": {last_line(self._printed.path)}" if stopped is None and last_line(self._printed.path) else ""
+        last = "" if stopped is not None else last_line(self._printed.path)
+        said = f": {last}" if last else ""
         return Resaved(unknown=f"started with the arguments of `round_trip` it {how}{said}").model_dump()
 
     def _make_folder(self) -> None:
