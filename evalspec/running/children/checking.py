@@ -1,4 +1,4 @@
-"""A child that runs one check and writes down what it says about each requirement."""
+"""One check in the child of checks: it is run, and what it says about each requirement is written down."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from evalspec.imports import arrow_without_pandas
 from evalspec.language.extensions import whose
 from evalspec.language.parts import Check, CheckResult, Training
 from evalspec.language.undemanding import measured_undemanding
-from evalspec.running.children.child import Handler
 from evalspec.running.children.inputs import RunInputs
 from evalspec.running.children.jobs import CheckJob, probes_file, rows_file, samples_file
 from evalspec.running.children.looks import in_looks
@@ -37,30 +36,31 @@ ESTIMATE = "return an estimate, such as evalspec.api.proportion(hits) or mean(va
 COMPARISON = "return a comparison, such as evalspec.api.paired_mean(candidate, baseline)"
 
 
-def start(job: CheckJob, scans: Scans | None = None) -> Handler:
-    """The handler of this child; ``scans`` keeps watchers for the checks that share it."""
+def answer(job: CheckJob, progress: Progress, scans: Scans | None = None) -> Message:
+    """The record of a check, and what its models said and read.
+
+    Args:
+        job: The check's.
+        progress: Told how far it has come.
+        scans: Keeps watchers for the checks that share the child.
+
+    Raises:
+        EvalspecError: As the check raises it.
+    """
     arrow_without_pandas()
-
-    def handle(question: Message, progress: Progress) -> Message:
-        if job.timings_from is not None:
-            return _replayed(job, progress)
-        workers = Workers(job)
-        try:
-            result = run_check(job, progress, workers, scans)
-        except EvalspecError:
-            # Nothing that was measured is lost because of what came after it.
-            _written(job, workers)
-            raise
-        finally:
-            workers.close()
-        record = check_record(job, result, [*result.evidence, *_rows_of_logs(job), *_written(job, workers)])
-        return {
-            "record": record.model_dump(mode="json"),
-            "observed": workers.observed,
-            "read": workers.answering.read,
-        }
-
-    return handle
+    if job.timings_from is not None:
+        return _replayed(job, progress)
+    workers = Workers(job)
+    try:
+        result = run_check(job, progress, workers, scans)
+    except EvalspecError:
+        # Nothing that was measured is lost because of what came after it.
+        _written(job, workers)
+        raise
+    finally:
+        workers.close()
+    record = check_record(job, result, [*result.evidence, *_rows_of_logs(job), *_written(job, workers)])
+    return {"record": record.model_dump(mode="json"), "observed": workers.observed, "read": workers.answering.read}
 
 
 def _written(job: CheckJob, workers: Workers) -> list[tuple[str, str]]:

@@ -152,7 +152,7 @@ def start(job: None) -> Handler:
         one: CheckJob
         one, ahead = pickle.loads(base64.b64decode(question["job"]))
         scans.expect(one.check.name, ahead)
-        answer = checking.start(one, scans)({"do": "run"}, progress)
+        answer = checking.answer(one, progress, scans)
         return {**answer, "keeps": scans.kept > 0}
 
     return handle

@@ -65,7 +65,7 @@ def test_progress_says_what_was_lost(folder: Path, monkeypatch: pytest.MonkeyPat
     job, lines = jobs_in(folder, 1, RAY)[0], list[str]()
     (folder / "run" / "evidence").mkdir(parents=True, exist_ok=True)
     remove_leaves(folder / "run")
-    checking.start(job)({"do": "run"}, lambda done, total, what: lines.append(what))
+    checking.answer(job, lambda done, total, what: lines.append(what))
     first = [line for line in lines if line.startswith("test: ")]
     assert any("of 6 leaves" in line and " rows/s, " in line and " s left" in line for line in first)
     assert "(1 again: node N" in first[-1] and first[-1].endswith(" lost)")
