@@ -17,7 +17,7 @@ from evalspec.running.children.leaf import as_state
 from evalspec.running.children.leaf_journal import LeafJournal, note_pass
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.tables import Tables
-from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork
+from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork, again_because, stopped
 from evalspec.running.engines.node import versions
 from evalspec.running.engines.stamps import Stamps, stamps_of
 
@@ -103,11 +103,7 @@ class _Count:
         if self.looked:
             each_s = spent_s / self.looked
             said += f", {_short(self.looked_rows / spent_s)} rows/s, {duration((self.leaves - done) * each_s)} left"
-        if self.again:
-            nodes = "node" if len(gone) == 1 else "nodes"
-            why = f": {nodes} {', '.join(gone[:3])} lost" if gone else ""
-            said += f" ({self.again} again{why})"
-        return said
+        return said + again_because(self.again, gone)
 
 
 class Leaves:
@@ -254,7 +250,7 @@ class Leaves:
         """The error with how far it has come."""
         done = count.kept + count.looked
         kept = f"{done:,} of {count.leaves:,} leaves of {count.dataset} are kept" if self._work.keeps else "it stopped"
-        return EngineError(f"{error}; {kept}: start the cluster again, then pass --resume to go on")
+        return stopped(error, kept)
 
     def _note(self, count: _Count) -> None:
         told = {
@@ -280,9 +276,9 @@ def engine_of(parts: SpecParts, work: LeafWork) -> LeafEngine:
         work: How leaves are looked at.
     """
     if work.choice.address:
-        from evalspec.running.engines.remote import RemoteEngine
+        from evalspec.running.engines.remote import RemoteLeaves
 
-        return RemoteEngine(parts, work)
+        return RemoteLeaves(parts, work)
     from evalspec.running.engines.local import LocalEngine
 
     return LocalEngine(parts, work)

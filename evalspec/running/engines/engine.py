@@ -1,18 +1,20 @@
-"""An engine as whoever merges leaves sees it: leaves go in, their states come out, in any order."""
+"""Engines as whoever hands rows to them sees them: rows go in, what is made of them comes out, in any order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from evalspec.errors import EvalspecError
+from evalspec.errors import EngineError, EvalspecError
 from evalspec.language.scans import Scan
 from evalspec.running.children.process import Limits
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.engines.cluster import Needs
 from evalspec.running.engines.stamps import Stamps
+
+Outcome = TypeVar("Outcome", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,32 @@ class LeafOutcome:
     lost: str = ""
 
 
-class LeafEngine(Protocol):
-    """Looks at leaves.
+class RowEngine(Protocol[Outcome]):
+    """Has something made of rows that follow each other, many times at once.
 
     Each call raises an `EngineError` where the engine itself is gone.
     """
 
     slots: int
-    """Leaves that are looked at at once, as far as that is known; at least one."""
+    """How many are at work at once, as far as that is known; at least one."""
     gone: Sequence[str]
     """Names of nodes that were lost."""
+
+    def submit(self, number: int, start: int, stop: int) -> None:
+        """Have some rows seen to; there are never more than `slots` on their way."""
+        ...
+
+    def finished(self) -> Sequence[Outcome]:
+        """Ends since; some engines wait for the first one, and may give up and return none."""
+        ...
+
+    def close(self) -> None:
+        """Let go of all that still runs."""
+        ...
+
+
+class LeafEngine(RowEngine[LeafOutcome], Protocol):
+    """Looks at leaves."""
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
         """Look at leaves of this dataset from now on; none of another one is on its way.
@@ -55,17 +73,28 @@ class LeafEngine(Protocol):
         """
         ...
 
-    def submit(self, leaf: int, start: int, stop: int) -> None:
-        """Have a leaf looked at; there are never more than `slots` on their way."""
-        ...
 
-    def finished(self) -> Sequence[LeafOutcome]:
-        """Leaves that have ended since; some wait for the first one, and may give up and return none."""
-        ...
+def again_because(count: int, gone: Sequence[str]) -> str:
+    """End of a line of progress on what was lost and is made again; empty where nothing was.
 
-    def close(self) -> None:
-        """Let go of all that still runs."""
-        ...
+    Args:
+        count: How many.
+        gone: Names of nodes that were lost.
+    """
+    if not count:
+        return ""
+    why = f": {'node' if len(gone) == 1 else 'nodes'} {', '.join(gone[:3])} lost" if gone else ""
+    return f" ({count} again{why})"
+
+
+def stopped(error: EngineError, kept: str) -> EngineError:
+    """The error of an engine that is gone, with what is kept.
+
+    Args:
+        error: As it was raised.
+        kept: A clause.
+    """
+    return EngineError(f"{error}; {kept}: start the cluster again, then pass --resume to go on")
 
 
 @dataclass(frozen=True, slots=True)

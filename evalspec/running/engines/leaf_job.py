@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import pickle
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from evalspec.errors import EvalspecError
 from evalspec.imports import arrow_without_pandas
@@ -16,8 +16,42 @@ from evalspec.running.children.leaf import Looker
 from evalspec.running.engines.stamps import Stamps, same_files, unchanged
 
 
+class NodeJob(ABC):
+    """A job of a node."""
+
+    __slots__ = ()
+
+    @property
+    def packed(self) -> bytes:
+        """As it travels, from the process that planned it to nodes that run the same code."""
+        return pickle.dumps(self)
+
+    @property
+    @abstractmethod
+    def changed(self) -> bool:
+        """Files may be others than when they were made sure of."""
+
+    @abstractmethod
+    def make_sure(self) -> None:
+        """Stop where other files are seen here than where the run was planned.
+
+        Raises:
+            InputError: They are.
+        """
+
+    @abstractmethod
+    def look(self, packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
+        """Header and blocks of bytes for some rows.
+
+        Args:
+            packed: This job.
+            start: The first row.
+            stop: The row after the last.
+        """
+
+
 @dataclass(frozen=True, slots=True)
-class LeafJob:
+class LeafJob(NodeJob):
     """Job of a node: datasets, and what is to be seen of them.
 
     Args:
@@ -31,50 +65,17 @@ class LeafJob:
     scans: Mapping[str, Scan]
 
     @property
-    def packed(self) -> bytes:
-        """As it travels, from the process that planned it to nodes that run the same code."""
-        return pickle.dumps(self)
-
-    @property
     def changed(self) -> bool:
-        """Files may be others than when they were made sure of."""
         return not unchanged(next(iter(self.stamps.values())))
 
     def make_sure(self) -> None:
-        """Stop where other files are seen here than where the run was planned.
-
-        Raises:
-            InputError: They are.
-        """
-        _same_files(self)
+        for name, stamps in self.stamps.items():
+            same_files(self.parts.datasets[name], self.parts.access, stamps)
 
     def look(self, packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
-        """Rows of a leaf that went by, and the states of its summaries.
-
-        Args:
-            packed: This job.
-            start: The leaf's first row.
-            stop: The row after its last.
-        """
+        """Rows of a leaf that went by, and the states of its summaries."""
         rows, states = _looker(packed).look(start, stop)
         return {"rows": rows}, [bytes(one) for one in states]
-
-
-class NodeJob(Protocol):
-    """A job of a node, as it travels."""
-
-    @property
-    def changed(self) -> bool:
-        """As of a `LeafJob`."""
-        ...
-
-    def make_sure(self) -> None:
-        """As of a `LeafJob`."""
-        ...
-
-    def look(self, packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
-        """Header and blocks of bytes for some rows."""
-        ...
 
 
 def look(packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
@@ -111,11 +112,6 @@ def _looker(packed: bytes) -> Looker:
     job: LeafJob = pickle.loads(packed)
     (name,) = job.stamps
     return Looker(job.parts, name, job.scans)
-
-
-def _same_files(job: LeafJob) -> None:
-    for name, stamps in job.stamps.items():
-        same_files(job.parts.datasets[name], job.parts.access, stamps)
 
 
 def unread(packed: bytes) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.messages import BLOCKS, Message
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.engines.driver import DriverJob
-from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork
+from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork, Outcome, RowEngine
 from evalspec.running.engines.leaf_job import LeafJob
 from evalspec.running.engines.stamps import Stamps
 
@@ -39,8 +40,8 @@ class DriverChild(Protocol):
         ...
 
 
-class DriverLink:
-    """Tasks handed to the driver of a cluster, which is started with the first of them.
+class RemoteEngine(RowEngine[Outcome], ABC):
+    """Nodes of a cluster, by way of its driver, which is started with the first rows.
 
     Args:
         work: How.
@@ -49,34 +50,35 @@ class DriverLink:
 
     def __init__(self, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None) -> None:
         self.gone: Sequence[str] = ()
-        # Until the first task is submitted: where all of them are kept, nobody is asked.
+        # Until the first rows are submitted: where all of them are kept, nobody is asked.
         self.slots = 1
         self.job = b""
-        """What tasks are about, as it travels."""
+        """What is to be made of rows, as it travels."""
         self._work = work
         self._start = driver_child if start is None else start
         self._driver: DriverChild | None = None
         self._sent = b""
         self._waiting: list[tuple[int, int, int]] = []
 
+    @abstractmethod
+    def outcome_of(self, told: Mapping[str, Any], blocks: Sequence[bytes]) -> Outcome:
+        """Outcome as a node tells it, with the blocks of bytes that came with it."""
+
     def submit(self, number: int, start: int, stop: int) -> None:
-        """Have some rows looked at."""
         if self._driver is None:
             self._driver = self._start(self._work)
             self.slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
         self._waiting.append((number, start, stop))
 
-    def finished(self) -> list[tuple[Mapping[str, Any], Sequence[bytes]]]:
-        """Messages on tasks that have ended since, and the blocks of each."""
+    def finished(self) -> Sequence[Outcome]:
         job = "" if self._sent == self.job else base64.b64encode(self.job).decode("ascii")
         answer = self._ask({"do": "look", "job": job, "leaves": self._waiting}, ANSWER_S)
         self._sent, self._waiting = self.job, []
         self.slots, self.gone = max(1, int(answer["slots"])), answer["gone"]
         blocks = iter(answer.get(BLOCKS, ()))
-        return [(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
+        return [self.outcome_of(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
 
     def close(self) -> None:
-        """Let the driver go."""
         driver, self._driver = self._driver, None
         if driver is not None:
             # One that has ended can't be told.
@@ -92,8 +94,8 @@ class DriverLink:
             raise EngineError(f"{self._work.choice.words} is gone ({error})") from error
 
 
-class RemoteEngine(LeafEngine):
-    """Nodes of a cluster.
+class RemoteLeaves(RemoteEngine[LeafOutcome], LeafEngine):
+    """Nodes of a cluster that look at leaves.
 
     Args:
         parts: Of the spec.
@@ -104,31 +106,18 @@ class RemoteEngine(LeafEngine):
     def __init__(
         self, parts: SpecParts, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None
     ) -> None:
-        self._parts, self._link = parts, DriverLink(work, start)
-        self.slots, self.gone = self._link.slots, self._link.gone
+        super().__init__(work, start)
+        self._parts = parts
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
-        self._link.job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
+        self.job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
 
-    def submit(self, leaf: int, start: int, stop: int) -> None:
-        self._link.submit(leaf, start, stop)
-        self.slots = self._link.slots
-
-    def finished(self) -> Sequence[LeafOutcome]:
-        ended = self._link.finished()
-        self.slots, self.gone = self._link.slots, self._link.gone
-        return [_outcome(told, states) for told, states in ended]
-
-    def close(self) -> None:
-        self._link.close()
-
-
-def _outcome(told: Mapping[str, Any], states: Sequence[bytes]) -> LeafOutcome:
-    if "lost" in told:
-        return LeafOutcome(told["leaf"], lost=told["lost"])
-    if "error" in told:
-        return LeafOutcome(told["leaf"], error=error_of(told))
-    return LeafOutcome(told["leaf"], told["rows"], states)
+    def outcome_of(self, told: Mapping[str, Any], blocks: Sequence[bytes]) -> LeafOutcome:
+        if "lost" in told:
+            return LeafOutcome(told["leaf"], lost=told["lost"])
+        if "error" in told:
+            return LeafOutcome(told["leaf"], error=error_of(told))
+        return LeafOutcome(told["leaf"], told["rows"], blocks)
 
 
 def error_of(told: Mapping[str, Any]) -> EvalspecError:

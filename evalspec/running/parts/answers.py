@@ -14,6 +14,7 @@ from evalspec.errors import EngineError, EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.words import duration, plural
 from evalspec.running.children.messages import Progress
+from evalspec.running.engines.engine import again_because, stopped
 from evalspec.running.parts.cut import Cut
 from evalspec.running.parts.engine import PartEngine, PartOutcome
 from evalspec.running.parts.kept import KeptParts
@@ -32,14 +33,12 @@ class _State:
     Args:
         waiting: Parts that nobody answers yet, in their order.
         flying: Parts that somebody answers.
-        lost: Parts that were lost once.
-        errors: AnswerPart: what can't be answered.
+        errors: Part: what can't be answered.
         answered: Parts that were answered now.
     """
 
     waiting: deque[int]
     flying: set[int] = field(default_factory=set)
-    lost: set[int] = field(default_factory=set)
     errors: dict[int, EvalspecError] = field(default_factory=dict)
     answered: int = 0
 
@@ -73,9 +72,13 @@ class PartAnswers:
     ) -> None:
         self._what, self._cut, self._kept, self._observed = what, cut, kept, observed
         self._engine, self._progress = engine, progress
-        self.again = 0
-        """Parts that were lost, and answered once more."""
+        self._lost: set[int] = set()
         self._begun_s = time.monotonic()
+
+    @property
+    def again(self) -> int:
+        """Parts that were lost, and answered once more."""
+        return len(self._lost)
 
     def answer(self) -> None:
         """Have all parts answered.
@@ -91,7 +94,7 @@ class PartAnswers:
             self._go(state)
         except EngineError as error:
             done = f"{len(self._kept.parts):,} of {self._cut.parts:,} parts of the {self._what} are kept"
-            raise EngineError(f"{error}; {done}: start the cluster again, then pass --resume to go on") from error
+            raise stopped(error, done) from error
         if state.errors:
             raise state.errors[min(state.errors)]
 
@@ -113,11 +116,10 @@ class PartAnswers:
         """Take what became of a part; one that was lost is answered once more."""
         number, rows = one.number, self._cut.words(one.number)
         first, stop = self._cut.range_of(number)
-        if one.lost and number in state.lost:
+        if one.lost and number in self._lost:
             state.errors[number] = WorkerError(f"no {self._what} for {rows}: they were lost twice: {one.lost}")
         elif one.lost:
-            state.lost.add(number)
-            self.again += 1
+            self._lost.add(number)
             insort(state.waiting, number)
         elif one.error is not None:
             state.errors[number] = type(one.error)(f"no {self._what} for {rows}: {one.error}")
@@ -148,11 +150,7 @@ class PartAnswers:
         if state.answered:
             left_s = (parts - done) * (time.monotonic() - self._begun_s) / state.answered
             said += f", {duration(left_s)} left"
-        if state.lost:
-            gone = self._engine.gone
-            why = f": {'node' if len(gone) == 1 else 'nodes'} {', '.join(gone[:3])} lost" if gone else ""
-            said += f" ({len(state.lost)} again{why})"
-        return said
+        return said + again_because(self.again, self._engine.gone)
 
 
 def listed(cut: Cut, kept: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evalspec.errors import EvalspecError
+from evalspec.running.engines.engine import RowEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +29,5 @@ class PartOutcome:
     lost: str = ""
 
 
-class PartEngine(Protocol):
-    """Answers parts.
-
-    Each call raises an `EngineError` where the engine itself is gone.
-    """
-
-    slots: int
-    """Parts that are answered at once, as far as that is known; at least one."""
-    gone: Sequence[str]
-    """Names of nodes that were lost."""
-
-    def submit(self, number: int, start: int, stop: int) -> None:
-        """Have a part answered; there are never more than `slots` on their way."""
-        ...
-
-    def finished(self) -> Sequence[PartOutcome]:
-        """Parts that have ended since; some wait for the first one, and may give up and return none."""
-        ...
-
-    def close(self) -> None:
-        """Let go of all that still runs."""
-        ...
+class PartEngine(RowEngine[PartOutcome], Protocol):
+    """Answers parts."""

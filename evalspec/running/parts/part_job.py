@@ -18,6 +18,7 @@ from evalspec.pipeline.artifact import content_paths
 from evalspec.running.children.jobs import SpecParts, WorkerJob
 from evalspec.running.children.messages import BLOCKS
 from evalspec.running.children.process import Child, Limits
+from evalspec.running.engines.leaf_job import NodeJob
 from evalspec.running.engines.stamps import Stamps, same_files, same_model, unchanged
 
 IDLE_S = 30.0
@@ -25,7 +26,7 @@ IDLE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class PartJob:
+class PartJob(NodeJob):
     """Job of a node: a dataset, and the model that answers its rows.
 
     Args:
@@ -51,33 +52,16 @@ class PartJob:
     environment: Mapping[str, str]
 
     @property
-    def packed(self) -> bytes:
-        """As it travels, from the process that planned it to nodes that run the same code."""
-        return pickle.dumps(self)
-
-    @property
     def changed(self) -> bool:
-        """Files may be others than when they were made sure of."""
         return not (unchanged(self.stamps) and unchanged(self.model_stamps))
 
     def make_sure(self) -> None:
-        """Stop where other files are seen here than where the run was planned.
-
-        Raises:
-            InputError: They are.
-        """
         access = self.parts.access
         same_files(self.parts.datasets[self.dataset], access, self.stamps)
         same_model(content_paths(self.parts.models[self.model], access), self.model_stamps)
 
     def look(self, packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
-        """Answers to some rows.
-
-        Args:
-            packed: This job.
-            start: The first row.
-            stop: The row after the last.
-        """
+        """Answers to some rows."""
         return _workers(packed).answer(start, stop)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from evalspec.running.engines.engine import LeafWork
-from evalspec.running.engines.remote import DriverChild, DriverLink, error_of
+from evalspec.running.engines.remote import DriverChild, RemoteEngine, error_of
 from evalspec.running.parts.engine import PartEngine, PartOutcome
 from evalspec.running.parts.part_job import PartJob
 
 
-class RemoteParts(PartEngine):
+class RemoteParts(RemoteEngine[PartOutcome], PartEngine):
     """Nodes of a cluster, each with workers that hold the model.
 
     Args:
@@ -27,28 +28,19 @@ class RemoteParts(PartEngine):
         on_wait: Callable[[], None] | None = None,
         start: Callable[[LeafWork], DriverChild] | None = None,
     ) -> None:
-        self._link, self._on_wait = DriverLink(work, start), on_wait
-        self._link.job = job.packed
-        self.slots, self.gone = self._link.slots, self._link.gone
-
-    def submit(self, number: int, start: int, stop: int) -> None:
-        self._link.submit(number, start, stop)
-        self.slots = self._link.slots
+        super().__init__(work, start)
+        self._on_wait = on_wait
+        self.job = job.packed
 
     def finished(self) -> Sequence[PartOutcome]:
         if self._on_wait is not None:
             self._on_wait()
-        outcomes = []
-        for told, blocks in self._link.finished():
-            number = int(told["leaf"])
-            if "lost" in told:
-                outcomes.append(PartOutcome(number, lost=str(told["lost"])))
-            elif "error" in told:
-                outcomes.append(PartOutcome(number, error=error_of(told)))
-            else:
-                outcomes.append(PartOutcome(number, told["beside"], blocks[0]))
-        self.slots, self.gone = self._link.slots, self._link.gone
-        return outcomes
+        return super().finished()
 
-    def close(self) -> None:
-        self._link.close()
+    def outcome_of(self, told: Mapping[str, Any], blocks: Sequence[bytes]) -> PartOutcome:
+        number = int(told["leaf"])
+        if "lost" in told:
+            return PartOutcome(number, lost=str(told["lost"]))
+        if "error" in told:
+            return PartOutcome(number, error=error_of(told))
+        return PartOutcome(number, told["beside"], blocks[0])
