@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts, Side
 from evalspec.evidence.frozen import Cell
+from evalspec.language.header import choose
 from evalspec.language.inputs import FIRST, Predictions, Probe, Samples, Schedule, SentTexts, SliceMask, Variant
 from evalspec.language.likelihoods import TokenLikelihoods, Windows
 from evalspec.language.parts import CheckResult
 from evalspec.language.predictions import AnswerKind, Boxes
 from evalspec.language.requirement import Requirement
 from evalspec.language.scans import Scan, look
-from evalspec.sources.reading.table import choose
 
 CANDIDATE = "candidate"
 

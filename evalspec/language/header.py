@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evalspec.errors import Problem, did_you_mean
+from evalspec.errors import InputError, Problem, did_you_mean
+
+MOST_COLUMNS = 65_536
+"""Each takes some kB while a file is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +96,26 @@ def misspelt(column: str, dataset: str, columns: Mapping[str, str], named: Conta
     if remedy is None:
         return None
     return Problem(f"{dataset} has no column {column!r}", choices=tuple(columns), remedy=remedy)
+
+
+def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> list[str]:
+    """The columns to read, in the order asked for, each once; None: all.
+
+    Raises:
+        InputError: One isn't there (with the choices), or a name stands twice in the file.
+    """
+    if not there:
+        raise InputError(f"{what} has no columns")
+    if len(there) > MOST_COLUMNS:
+        remedy = "write values that belong together as one column of lists"
+        raise InputError(f"{what} has {len(there):,} columns; at most {MOST_COLUMNS:,} are allowed", remedy=remedy)
+    twice = [name for name, count in Counter(there).items() if count > 1]
+    if twice:
+        raise InputError(f"{what} has two columns called {twice[0]!r}", remedy="rename one of them")
+    if columns is None:
+        return list(there)
+    known = frozenset(there)
+    for name in columns:
+        if name not in known:
+            raise InputError(f"{what} has no column {name!r}", choices=there, remedy=did_you_mean(name, there))
+    return list(dict.fromkeys(columns))

@@ -6,15 +6,15 @@ import contextlib
 import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from evalspec.errors import RecordError, SpecError, WriteError
-from evalspec.evidence.record import PreviousRun, Record
+from evalspec.errors import NotRunError, RecordError, SpecError, WriteError
+from evalspec.evidence.record import ModelRecord, PreviousRun, Record
 from evalspec.running.files import Journal, make_folder
 from evalspec.version import __version__
 
@@ -296,3 +296,20 @@ def _judged_on(record: Record) -> set[str]:
     if not names:
         return {" ".join(sorted(one.digest for one in record.datasets))}
     return {one.digest for one in record.datasets if one.name in names}
+
+
+def timings_of(folder: Path | None, models: Mapping[str, ModelRecord]) -> Path | None:
+    """Folder of the run whose raw timings are used, made sure of; None: they are measured.
+
+    Args:
+        folder: As the caller named it.
+        models: Of this run, by name.
+
+    Raises:
+        NotRunError: They are of another subject.
+    """
+    if folder is not None:
+        before = {model.name: model.digest for model in read_record(folder).models}
+        if any(before.get(name) != model.digest for name, model in models.items()):
+            raise NotRunError(f"the timings in {folder.name} are of other models")
+    return folder

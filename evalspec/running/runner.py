@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from evalspec.errors import (
 from evalspec.evidence.record import CheckRecord, CheckStatus, Environment, Record, Resumption
 from evalspec.evidence.screens import Screening
 from evalspec.interrupts import Interrupts
-from evalspec.language.parts import Check
+from evalspec.language.parts import Check, NeedTiming
 from evalspec.loading import PROFILE_FILE
 from evalspec.planning import Plan, PlannedCheck
 from evalspec.redaction import Redaction
@@ -46,6 +46,7 @@ from evalspec.running.children.jobs import (
 from evalspec.running.children.leaf_journal import passes_of, remove_leaves
 from evalspec.running.children.scans import Ahead
 from evalspec.running.children.sharing import SharedChild
+from evalspec.running.children.workers import may_start_together
 from evalspec.running.describe import not_tested, without_evidence
 from evalspec.running.engines.opening import EngineFacts, opened, recorded
 from evalspec.running.folders import (
@@ -54,11 +55,11 @@ from evalspec.running.folders import (
     last_blessed,
     point_latest,
     previous_run,
+    timings_of,
 )
 from evalspec.running.journal.closing import write_record
 from evalspec.running.journal.events import JournalEvents
 from evalspec.running.journal.partial_rerun import Again, again, gone_on_from, profile_digest
-from evalspec.running.journal.replay import timings_of
 from evalspec.running.journal.resuming import KeptChecks
 from evalspec.running.options import Options
 from evalspec.running.ownership import RunFolder, claimed
@@ -75,6 +76,8 @@ from evalspec.trainings.command import awaited
 from evalspec.verdict import decide
 from evalspec.version import __version__
 
+ROOM_BYTES = 4 * 2**30
+"""Memory that a run may use, at least, where models are loaded beside what is measured before they are timed."""
 FIRST = 4
 """Checks whose modules are imported while datasets are read; later ones import theirs beside others."""
 
@@ -167,6 +170,10 @@ class _Run:
         self.servers = Servers(self.spec.models, options.access, self.folder, self.journal, observer)
         self.witness = ServerFingerprint(self.parts, self.children, self.subjects, self.journal)
         self.shared = SharedChild(self.children)
+        self.timed_ahead = False
+        """The processes of the first timed check were started, or may not be, before it."""
+        self.left = list(plan.checks)
+        """Checks that are still to come."""
         self.checks: list[CheckRecord] = []
         self.named: dict[str, dict[str, str]] = {}
         """Digests at the start of the files that each check names, by check."""
@@ -198,15 +205,21 @@ class _Run:
             models = [name for one in self.plan.checks for name in one.models]
             about = [check.model for check in self.spec.checks if check.uses_model]
             there = [name for name in (*models, *about) if not awaited(self.models[name])]
-            self.subjects.describe(datasets, there)
+            self.subjects.describe("model", there)
+            if not any(one.place for one in self.datasets.values()):
+                # Whoever reads objects must know which ones the run began with.
+                self._load_ahead()
+            self.subjects.describe("dataset", datasets)
             self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
             self._ask_servers()
             self._go_on(where)
             self._load_ahead()
-            for place, planned in enumerate(self.plan.checks, 1):
+            while self.left:
+                planned = self._next()
+                self.left.remove(planned)
                 self._check(planned)
                 if isinstance(self.observer, WatchesChecks):
-                    self.observer.ended(check_end(self.checks[-1], self.plan, place, self.options.draft))
+                    self.observer.ended(check_end(self.checks[-1], self.plan, self.left, self.options.draft))
                 if self.options.fail_fast and violated(self.checks[-1], self.plan):
                     break
             if not self.options.draft:
@@ -268,8 +281,34 @@ class _Run:
         """Have models loaded that answer soon, while the checks before are measured; not where answers are kept."""
         if self.again is not None or self.options.resume:
             return
-        untimed = itertools.takewhile(lambda one: one.check.dimension != "system", self.plan.checks)
-        self.subjects.load_ahead(model for one in untimed for _, model in one.predictions)
+        self.subjects.load_ahead(model for one in self._untimed() for _, model in one.predictions)
+
+    def _untimed(self) -> Iterator[PlannedCheck]:
+        """Checks that are left and come before those that time."""
+        return itertools.takewhile(lambda one: one.check.dimension != "system", self.left)
+
+    def _next(self) -> PlannedCheck:
+        """The check to be measured next: one whose models are still being loaded lets others go first."""
+        loading, untimed = self.subjects.loading(), list(self._untimed())
+        ready = [one for one in untimed if loading.isdisjoint(model for _, model in one.predictions)]
+        if untimed and not (loading and ready):
+            # A processor has little to do.
+            self._load_timed_ahead()
+        return (ready or self.left)[0]
+
+    def _load_timed_ahead(self) -> None:
+        """Have the first model that is timed loaded by the processes that will be, while other checks are measured."""
+        first = next((one.check for one in self.left if one.check.dimension == "system"), None)
+        need = None if first is None else next(iter(first.needs()), None)
+        if self.timed_ahead or self.again is not None or self.options.resume or self.options.draft or first is None:
+            return
+        self.timed_ahead = True
+        facts, limit = self.subjects.facts(), self.options.limits.memory_bytes
+        if not isinstance(need, NeedTiming) or not need.ahead or self.options.timings_from or need.model not in facts:
+            return
+        size = facts[need.model].get("size_bytes")
+        if may_start_together(self.models[need.model], size) and (limit is None or limit >= ROOM_BYTES):
+            self.shared.load_ahead(self._job(first, seed_of(self.spec.seed, first.name)), need)
 
     def _ask_servers(self) -> None:
         """Start what the plan needs; a server that does not come up is the error of the checks that need it."""
@@ -410,24 +449,12 @@ class _Run:
         }
         check = planned.check
         self.observer.step(f"{check.dimension}: {check.name}")
-        job = CheckJob(
-            parts=self.parts,
-            check=check,
+        job = replace(
+            self._job(check, seed_of(self.spec.seed, check.name)),
             predictions=predictions,
-            model_facts=self.subjects.facts(),
-            confidence=self.spec.policy.confidence,
-            alpha_fail=self.plan.alpha_fail,
-            seed=seed_of(self.spec.seed, check.name),
-            draft=self.options.draft,
-            evidence=self.folder / "evidence",
-            limits=self.options.limits,
-            threads=self.options.threads,
-            environment=self.children.environment,
-            timings_from=timings_of(self.options, self.subjects.models) if planned.timed else None,
+            timings_from=timings_of(self.options.timings_from, self.subjects.models) if planned.timed else None,
             answers={model: self.subjects.predict(*pair) for model, pair in answers_beside(self.plan, planned).items()},
             graders=graders_beside(self.plan, planned),
-            repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
-            today=self.started.date(),
             engine=self.options.engine,
             stop_early=self.spec.policy.stop == "early" and not self.options.draft,
         )
@@ -439,6 +466,25 @@ class _Run:
         if other is not None:
             update |= {"status": "invalid", "reason": other}
         return CheckRecord.model_validate(answer["record"]).model_copy(update=update), answer
+
+    def _job(self, check: Check, seed: int) -> CheckJob:
+        """Job of a child that runs a check, without any answers."""
+        return CheckJob(
+            parts=self.parts,
+            check=check,
+            predictions={},
+            model_facts=self.subjects.facts(),
+            confidence=self.spec.policy.confidence,
+            alpha_fail=self.plan.alpha_fail,
+            seed=seed,
+            draft=self.options.draft,
+            evidence=self.folder / "evidence",
+            limits=self.options.limits,
+            threads=self.options.threads,
+            environment=self.children.environment,
+            repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
+            today=self.started.date(),
+        )
 
     def _answer(self, job: CheckJob, limit_s: float) -> dict[str, Any]:
         """Answer of a child that runs the check."""
@@ -453,24 +499,9 @@ class _Run:
         """Suspicions of the screens; None: nobody looks, or there is not all of the run to look at."""
         if self.spec.policy.screens == "off" or self.options.draft or self.plan.only or not self.plan.checks:
             return None
-        own, earlier = self.folder / "evidence", self.options.timings_from
-        job = CheckJob(
-            parts=self.parts,
-            check=self.plan.checks[0].check,
-            predictions={},
-            model_facts=self.subjects.facts(),
-            confidence=self.spec.policy.confidence,
-            alpha_fail=self.plan.alpha_fail,
-            seed=self.spec.seed,
-            draft=False,
-            evidence=own,
-            limits=self.options.limits,
-            threads=self.options.threads,
-            environment=self.children.environment,
-            repeating=frozenset(name for name, one in self.subjects.datasets.items() if one.may_repeat),
-            today=self.started.date(),
-        )
-        timings = own if earlier is None else earlier / "evidence"
+        earlier = self.options.timings_from
+        job = self._job(self.plan.checks[0].check, self.spec.seed)
+        timings = job.evidence if earlier is None else earlier / "evidence"
         self.observer.step("screens: what no requirement asks about")
         run_s = (datetime.now(UTC) - self.started).total_seconds()
         tried = tried_models(self.plan, self.parts, self.subjects, self.children, self.observer, run_s)
@@ -486,8 +517,7 @@ class _Run:
         """Checks that come later and look at rows as this one does, each with its seed."""
         if not _scans(check):
             return ()
-        place = next(index for index, one in enumerate(self.plan.checks) if one.check is check)
-        later = [one for one in self.plan.checks[place + 1 :] if _scans(one.check)]
+        later = [one for one in self.left if _scans(one.check)]
         asked = [one.check for one in later if not self.kept.has(self._key(one))]
         return tuple((one, seed_of(self.spec.seed, one.name)) for one in asked)
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from evalspec.errors import EvalspecError
 from evalspec.evidence.record import CheckRecord, DatasetRecord, EvidenceFile
-from evalspec.evidence.screens import RowTrial, Screening
+from evalspec.evidence.screens import RowTrial, Screening, Suspicion
 from evalspec.planning import Plan
-from evalspec.running.children.jobs import CheckJob, predictions_file, predictions_key
-from evalspec.running.children.messages import Progress
-from evalspec.running.children.screening import RunEvidence, ScreenJob, as_look, looked
+from evalspec.running.children.jobs import CheckJob, ScreenJob, predictions_file, predictions_key
+from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.sharing import SharedChild, packed_job
+from evalspec.screens.evidence import Look
 from evalspec.screens.level import screen_names, screening
 
 SHARE_OF_RUN = 0.1
@@ -80,7 +80,7 @@ def screens_of(job: ScreenJob, child: SharedChild, progress: Progress, run_s: fl
             )
             continue
         try:
-            looks[name] = as_look(child.screen(packed, name, progress=progress, time_s=left))
+            looks[name] = _as_look(child.screen(packed, name, progress=progress, time_s=left))
         except EvalspecError as error:
             blind[name] = str(error)
     return screening(looks, blind, job.trials)
@@ -92,5 +92,12 @@ def screens_again(job: ScreenJob) -> Screening:
     Raises:
         EvalspecError: One can't look here.
     """
+    from evalspec.running.children.screening import RunEvidence, looked
+
     evidence = RunEvidence(job)
     return screening({name: looked(evidence, name) for name in screen_names()}, {}, job.trials)
+
+
+def _as_look(message: Message) -> Look:
+    """Look in the answer of a child."""
+    return Look(tuple(Suspicion.model_validate(one) for one in message["suspicions"]), int(message["questions"]))

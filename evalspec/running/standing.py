@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from evalspec.evidence.record import CheckRecord, EvidenceFile
 from evalspec.evidence.test import Test, holds
-from evalspec.planning import Plan
+from evalspec.planning import Plan, PlannedCheck
 from evalspec.running.children.jobs import predictions_file
 from evalspec.running.ownership import RunFolder
 from evalspec.running.subjects import CheckEnd
@@ -61,12 +61,13 @@ def without_lost(
     return records
 
 
-def check_end(check: CheckRecord, plan: Plan, place: int, draft: bool = False) -> CheckEnd:
-    """End of the check at this place, from 1 on, of a plan."""
+def check_end(check: CheckRecord, plan: Plan, left: Sequence[PlannedCheck], draft: bool = False) -> CheckEnd:
+    """End of a check of a plan, of which these are left."""
     asked = [test for test in check.tests if test.severity == "require"]
     met = check.status == "measured" and all(_holds(test, plan.alpha) for test in asked)
-    left_s = 0.0 if draft else sum(one.seconds for one in plan.checks[place:])
-    far_left_s = 0.0 if draft else sum(one.far_seconds for one in plan.checks[place:])
+    left_s = 0.0 if draft else sum(one.seconds for one in left)
+    far_left_s = 0.0 if draft else sum(one.far_seconds for one in left)
+    place = len(plan.checks) - len(left)
     return CheckEnd(check, place, len(plan.checks), left_s, far_left_s, violated(check, plan), met, draft)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import select
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from evalspec.answers.parts import by_rows, copy_answers, first_fault
 from evalspec.errors import EngineError, EvalspecError, InputError, NotRunError, WorkerError
@@ -206,12 +207,13 @@ class Subjects:
         self.datasets: dict[str, DatasetRecord] = {}
         self.answered: list[EvidenceFile] = []
 
-    def describe(self, datasets: Iterable[str], models: Iterable[str]) -> None:
-        """Digest datasets and models in a child; one that kills the child leaves the others unharmed."""
-        self._look(datasets, models)
-        for what, reason in self._broken.items():
-            kind, _, name = what.partition(" ")
-            self._journal.write("broken", what=kind, name=name, reason=reason)
+    def describe(self, what: Literal["dataset", "model"], names: Iterable[str]) -> None:
+        """Digest datasets or models in a child; one that kills the child leaves the others unharmed."""
+        self._look((what, name) for name in names)
+        for one, reason in self._broken.items():
+            kind, _, name = one.partition(" ")
+            if kind == what:
+                self._journal.write("broken", what=kind, name=name, reason=reason)
 
     def refuse(self, what: str, reason: str, *, not_made: bool = False) -> None:
         """Keep whatever needs ``dataset NAME`` or ``model NAME`` from being measured.
@@ -225,9 +227,8 @@ class Subjects:
         if not_made:
             self._not_made.add(what)
 
-    def _look(self, datasets: Iterable[str], models: Iterable[str]) -> None:
-        wanted = [("dataset", name) for name in dict.fromkeys(datasets)]
-        wanted += [("model", name) for name in dict.fromkeys(models)]
+    def _look(self, subjects: Iterable[tuple[str, str]]) -> None:
+        wanted = list(dict.fromkeys(subjects))
         while wanted:
             wanted = self._describe(wanted)
 
@@ -301,10 +302,16 @@ class Subjects:
         }  # fmt: skip
 
     def load_ahead(self, models: Iterable[str]) -> None:
-        """Start workers that load small models while something else is measured; `predict` waits for them."""
+        """Start workers that load small models while something else goes on; `predict` waits for them."""
         for model in dict.fromkeys(models):
             if model in self.models and model not in self._workers and self._is_kept(model):
                 self._worker(model)
+
+    def loading(self) -> frozenset[str]:
+        """Models that are still being loaded."""
+        children = {model: self._workers[model][1] for model in self._loading if model in self._workers}
+        ready, _, _ = select.select(list(children.values()), [], [], 0)
+        return frozenset(model for model, child in children.items() if child not in ready)
 
     def release(self) -> None:
         """Let the workers go that hold models for the next dataset: nothing is left beside what is timed."""
@@ -459,6 +466,8 @@ class Subjects:
         if model in self._loading:
             self._loading.discard(model)
             child.answer(progress=self._observer.progress)
+            # It may have been started before the rows were read.
+            child.ask({"do": "keep", "rows": {name: str(path) for name, path in self.kept.items()}})
         return child
 
     def _kept(self, dataset: str, model: str, file: Path) -> dict[str, Any] | None:
@@ -535,7 +544,12 @@ class Subjects:
         now._reader, self._reader = self._reader, None
         now._known = self._known
         try:
-            now._look([name for name, one in self.datasets.items() if not one.objects], self.models)
+            now._look(
+                (
+                    *(("dataset", name) for name, one in self.datasets.items() if not one.objects),
+                    *(("model", name) for name in self.models),
+                )
+            )
         finally:
             now._let_go()
         changes = self._objects_changed()

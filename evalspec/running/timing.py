@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -185,14 +185,14 @@ def _written(schedule: Schedule, out: Path) -> Iterator[Path | None]:
 class Workers:
     """Measures in worker processes and keeps every sample."""
 
-    def __init__(self, job: CheckJob) -> None:
-        """``job`` of the check that asks."""
+    def __init__(self, job: CheckJob, ahead: Mapping[str, StartedAhead] | None = None) -> None:
+        """``job`` of the check that asks; ``ahead``: workers that were started before, by model."""
         self._job = job
         self._made: list[Samples] = []
         self._found: list[Probe] = []
         self.observed: dict[str, dict[str, Cell]] = {}
         self.answering = Answering(job)
-        self._ahead: dict[str, StartedAhead] = {}
+        self._ahead = dict(ahead or {})
 
     @property
     def last_look(self) -> None:
@@ -362,16 +362,11 @@ class Workers:
     def _fresh(self, model: str) -> StartedAhead:
         """Fresh workers of a model for all schedules of the check."""
         if model not in self._ahead:
-            together = may_start_together(
-                self._job.parts.models[model], self._job.model_facts.get(model, {}).get("size_bytes")
-            )
-            numbers = itertools.count()
-            self._ahead[model] = StartedAhead(lambda: self._worker(model, next(numbers)), together=together)
+            self._ahead[model] = fresh_workers(self._job, model, self.answering.read)
         return self._ahead[model]
 
     def _worker(self, model: str, process: int) -> Child:
-        log = f"timing-{self._job.check.name}-{model}-{process}"
-        return started(self._job, model, log, self.answering.read)
+        return _worker(self._job, model, process, self.answering.read)
 
     def _prepared(
         self, worker: Child, schedule: Schedule, dataset: str, model: str, process: int, *, side: str = "",
@@ -423,6 +418,23 @@ class Workers:
         samples = read_samples(timed.out, model=model, process=process, details=details)
         remove_samples(timed.out)
         return replace(samples, telemetry=timed.telemetry)
+
+
+def fresh_workers(job: CheckJob, model: str, read: dict[str, dict[str, str]]) -> StartedAhead:
+    """Fresh workers of a model for all schedules of a check.
+
+    Args:
+        job: Of the check.
+        model: Its name.
+        read: Takes the files that the model's code was seen to read.
+    """
+    together = may_start_together(job.parts.models[model], job.model_facts.get(model, {}).get("size_bytes"))
+    numbers = itertools.count()
+    return StartedAhead(lambda: _worker(job, model, next(numbers), read), together=together)
+
+
+def _worker(job: CheckJob, model: str, process: int, read: dict[str, dict[str, str]]) -> Child:
+    return started(job, model, f"timing-{job.check.name}-{model}-{process}", read)
 
 
 def _at(stage: AtLook, samples: Samples) -> Samples:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evalspec.errors import EvalspecError
 from evalspec.evidence.screens import RowTrial
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
-from evalspec.running.children.screening import MOST_BYTES, file_bytes, unnamed_datasets
+from evalspec.screens.evidence import MOST_UNNAMED_BYTES
 from evalspec.screens.pairs import compared
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ def _of_traffic(plan: Plan, parts: SpecParts) -> Iterator[_Question]:
     about = dict.fromkeys(one.check.model for one in plan.checks if one.check.uses_model)
     read = {name for one in plan.checks for name in one.datasets}
     sides = [current for _, current in compared(one.check for one in plan.checks)]
-    sides += unnamed_datasets(parts, read)
+    sides += parts.unnamed(read)
     for name in about:
         model = parts.models.get(name)
         if model is None or not model.timed or model.served or model.sampled or not model.answers_rows:
             continue
         for dataset in dict.fromkeys(sides):
-            if (dataset, name) not in plan.predictions and file_bytes(parts, dataset) <= MOST_BYTES:
+            if (dataset, name) not in plan.predictions and parts.file_bytes(dataset) <= MOST_UNNAMED_BYTES:
                 yield _Question(name, model, dataset)
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Predictions, Samples, SliceMask
     from evalspec.language.parts import Check, Dataset, Model
 
+MOST_UNNAMED_BYTES = 64 * 2**20
+"""Of the files of a dataset that no check names."""
 MOST_ROWS = 20_000
 """Rows of a dataset that a screen is handed, evenly spread."""
 

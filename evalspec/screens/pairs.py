@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -69,6 +68,8 @@ def independent_rows(evidence: Evidence, dataset: str) -> NDArray[np.int64]:
 
     The first of each may be of one kind: of four ways to travel always the plane.
     """
+    import numpy as np
+
     index, clusters = evidence.index(dataset), evidence.clusters(dataset)
     if clusters is None:
         return np.arange(len(index))

@@ -139,7 +139,7 @@ class PlantedTables(Tables):
 
     def get(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows, changed."""
-        from evalspec.sources.reading.table import choose
+        from evalspec.language.header import choose
 
         table = self.having(dataset, columns)
         return table if columns is None else table.select(choose(columns, table.column_names, f"dataset {dataset}"))

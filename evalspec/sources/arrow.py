@@ -10,13 +10,13 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.files import check_format, many_files, reading
 from evalspec.sources.reading.objects import Cursor, DataFile, ObjectFile, head_of
 from evalspec.sources.reading.pandas_index import without_index
 from evalspec.sources.reading.stored import StoredDataset
-from evalspec.sources.reading.table import choose, merged, tidied, tidy, type_texts
+from evalspec.sources.reading.table import merged, tidied, tidy, type_texts
 
 FILE_MAGIC = b"ARROW1"
 

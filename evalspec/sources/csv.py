@@ -15,13 +15,13 @@ import pyarrow.csv as pacsv
 from pydantic import Field, StringConstraints
 
 from evalspec.errors import InputError
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.csv_types import whole_types
 from evalspec.sources.reading.files import COMPRESSED, check_format, one_file, reading, shown
 from evalspec.sources.reading.objects import DataFile, size_of, stream_of
 from evalspec.sources.reading.stored import StoredDataset
-from evalspec.sources.reading.table import SMALL_BYTES, choose, header_of_all, tidied, tidy, type_texts
+from evalspec.sources.reading.table import SMALL_BYTES, header_of_all, tidied, tidy, type_texts
 
 HEAD_BYTES = 2**20
 BLOCK_BYTES = 4 * 2**20

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from evalspec.errors import InputError
 from evalspec.language.bounded import read_bounded
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
@@ -28,7 +28,7 @@ from evalspec.sources.parquet import Parquet
 from evalspec.sources.reading.files import many_files, shown
 from evalspec.sources.reading.pandas_index import unnamed
 from evalspec.sources.reading.pictures import Opener, decode, from_bytes, from_file
-from evalspec.sources.reading.table import choose, merged, tidy, type_texts
+from evalspec.sources.reading.table import merged, tidy, type_texts
 
 # Suffix: the builder of `datasets` that reads it. Its builder for pickles is left out on purpose.
 BUILDERS: Mapping[str, str] = {

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
@@ -19,7 +19,7 @@ from evalspec.sources.jsonl import Jsonl
 from evalspec.sources.parquet import Parquet
 from evalspec.sources.reading.files import below, one_file, shown
 from evalspec.sources.reading.pictures import Colours, decode, from_file, type_of
-from evalspec.sources.reading.table import choose, tidy, type_text
+from evalspec.sources.reading.table import tidy, type_text
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 IMAGE, PATH, LABEL = "image", "path", "label"

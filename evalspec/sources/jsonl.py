@@ -12,14 +12,14 @@ import pyarrow.json as pajson
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.files import check_format, one_file, reading, shown
 from evalspec.sources.reading.json_shape import check_shape
 from evalspec.sources.reading.json_types import joined
 from evalspec.sources.reading.objects import DataFile, size_of, stream_of
 from evalspec.sources.reading.stored import StoredDataset
-from evalspec.sources.reading.table import SMALL_BYTES, choose, small_header, tidied, tidy, type_texts
+from evalspec.sources.reading.table import SMALL_BYTES, small_header, tidied, tidy, type_texts
 
 BLOCK_BYTES = 64 * 2**20
 PART_BYTES = 8 * 2**20

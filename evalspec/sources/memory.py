@@ -9,11 +9,11 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources.reading.files import reading
 from evalspec.sources.reading.pandas_index import without_index
-from evalspec.sources.reading.table import choose, merged, tidy, type_texts
+from evalspec.sources.reading.table import merged, tidy, type_texts
 
 
 class MemoryRows(Dataset):

@@ -19,11 +19,11 @@ from pydantic import Field
 
 from evalspec.errors import InputError
 from evalspec.language.bounded import check_zip
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources.reading.arrays import array_column, array_type
 from evalspec.sources.reading.files import check_format, one_file, reading, shown
-from evalspec.sources.reading.table import choose, type_text
+from evalspec.sources.reading.table import type_text
 
 # An encrypted member is a RuntimeError; heads of arrays are parsed as Python literals.
 DAMAGED = (

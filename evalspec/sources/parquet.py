@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import BATCH_ROWS, Access
 from evalspec.sources.reading.files import check_format, many_files, reading
 from evalspec.sources.reading.footer import Footer, read_footer
@@ -85,7 +85,7 @@ class Parquet(StoredDataset):
         """Rows, the types that columns have in all files together, and the columns of the files' paths."""
         import pyarrow as pa
 
-        from evalspec.sources.reading.table import choose, merged
+        from evalspec.sources.reading.table import merged
 
         rows, schemas = 0, []
         for path in with_tails(found.files):
@@ -103,7 +103,7 @@ class Parquet(StoredDataset):
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
         import pyarrow as pa
 
-        from evalspec.sources.reading.table import choose, tidy
+        from evalspec.sources.reading.table import tidy
 
         found = self.data_files(access)
         _, schema, partitions = self._schema(access, found)
@@ -155,8 +155,6 @@ class Parquet(StoredDataset):
     def _wanted(self, access: Access, columns: Sequence[str] | None) -> tuple[_Content, pa.Schema]:
         """The files, and the columns wanted with the types that they have in all files together."""
         import pyarrow as pa
-
-        from evalspec.sources.reading.table import choose
 
         found = self.data_files(access)
         _, schema, partitions = self._schema(access, found)

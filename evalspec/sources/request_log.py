@@ -10,10 +10,10 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from evalspec.errors import InputError
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources.reading.files import check_format, one_file, shown
-from evalspec.sources.reading.table import SMALL_BYTES, choose, small_header
+from evalspec.sources.reading.table import SMALL_BYTES, small_header
 from evalspec.sources.request_logs.aiperf import read_aiperf
 from evalspec.sources.request_logs.guidellm import read_guidellm
 from evalspec.sources.request_logs.inference_perf import read_inference_perf

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources.reading.arrays import array_column
-from evalspec.sources.reading.table import choose
 
 Bundled = Literal["digits", "iris", "wine", "breast_cancer", "diabetes"]
 _CELL = ("radius", "texture", "perimeter", "area", "smoothness", "compactness", "concavity", "concave_points",

@@ -50,7 +50,9 @@ TAIL = "latency_p99"
 """The percentile that shows what waiting in a queue costs."""
 BATCHES = 20
 """Batches in each process at the least."""
-WARMUP_S = 0.5
+WARMUP_S, WARMUP_IN_PROCESS_S = 0.5, 0.25
+"""At least, and on a processor of this machine in the process that asks: what compilation and caches cost there is gone
+after a tenth of a second. It goes on until latencies are steady."""
 ALONE_S = 1.0
 """Each process is measured at least so long: slow spells of the machine are then many, not one."""
 SETTLING = 0.1

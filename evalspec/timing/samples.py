@@ -12,7 +12,7 @@ from evalspec.evidence.frozen import Cell
 from evalspec.evidence.reasons import Cause, Reason
 from evalspec.evidence.record import Counts
 from evalspec.language.timings import FAILED, OUTCOMES
-from evalspec.timing.budget import SETTLING
+from evalspec.timing.budget import SETTLING, WARMUP_IN_PROCESS_S, WARMUP_S
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,6 +143,13 @@ def quantile(values: NDArray[np.float64], p: float) -> float:
 def device_of(inputs: Inputs, model: str) -> str:
     """Device where a model runs, as its facts tell: ``cpu`` or ``cuda:0``."""
     return str(inputs.model_facts(model).get("device") or "cpu")
+
+
+def warmup_s(inputs: Inputs, *models: str) -> float:
+    """Time that processes of models are warmed up, at least."""
+    facts = [inputs.model_facts(name) for name in models]
+    near = all(one.get("device") in (None, "cpu") and not one.get("served") for one in facts)
+    return WARMUP_IN_PROCESS_S if near else WARMUP_S
 
 
 def model_conditions(inputs: Inputs, model: str, names: Sequence[str] = SHOWN) -> dict[str, Cell]:

@@ -11,12 +11,11 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, WithJsonSchema, mod
 from evalspec.errors import Problem, did_you_mean
 from evalspec.evidence.units import format_number
 from evalspec.evidence.words import duration, plural
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Model, ModelName, Part, Training
 from evalspec.language.parts.training import OF_ROWS
 from evalspec.language.registry import discover
 from evalspec.language.units import Duration, custom_error
-from evalspec.sources.reading.table import choose
 from evalspec.trainings.reading.log import TrainingLog
 from evalspec.trainings.reading.run import COLUMNS, TrainingRun, supervised_table
 

@@ -10,9 +10,8 @@ import yaml
 from pydantic import Field
 
 from evalspec.errors import InputError
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Training
-from evalspec.sources.reading.table import choose
 from evalspec.trainings.reading.run import COLUMNS, Evaluation, Status, TrainingRun, table_of
 
 if TYPE_CHECKING:

@@ -81,6 +81,29 @@ def loaded(*arguments: str | Path) -> set[str]:
     return set(done.stdout.strip().splitlines()[-1].split()[1:])
 
 
+def test_nothing_heavy_is_loaded_before_the_children_of_a_run(tmp_path: Path) -> None:
+    arguments = [
+        "evalspec",
+        "run",
+        str(SUITE.parent / "breast_cancer/evalspec.yaml"),
+        "--output",
+        str(tmp_path / "run"),
+    ]
+    code = (
+        "import sys\n"
+        "from evalspec.running.children.process import Child\n"
+        "def started(self, role, *_, **__):\n"
+        f"    print('LOADED', *[m for m in {(*HEAVY, 'numpy', 'pyarrow')!r} if m in sys.modules])\n"
+        "    raise SystemExit\n"
+        "Child.__init__ = started\n"
+        f"sys.argv = {arguments!r}\n"
+        "from evalspec.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1].split() == ["LOADED"], done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("command", ["--help", "validate", "report", "verify"])
 def test_nothing_heavy_is_loaded(command: str, run: Path) -> None:
     target = {"validate": SUITE / "evalspec.yaml", "report": run, "verify": run}.get(command)

@@ -19,9 +19,9 @@ from evalspec.language.yaml import read_text
 from evalspec.language.yaml_text import write
 from evalspec.loading import LoadOptions, load
 from evalspec.planning import Plan, plan
-from evalspec.running.children.jobs import CheckJob, SpecParts
+from evalspec.running.children.jobs import CheckJob, ScreenJob, SpecParts
 from evalspec.running.children.process import Limits
-from evalspec.running.children.screening import RunEvidence, ScreenJob
+from evalspec.running.children.screening import RunEvidence
 from evalspec.screens.evidence import MOST_ROWS
 from evalspec.screens.level import look, screen_names, screening
 

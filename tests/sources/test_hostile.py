@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from evalspec.errors import InputError
 from evalspec.language.bounded import check_zip, read_bounded
+from evalspec.language.header import MOST_COLUMNS
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources.arrow import Arrow
 from evalspec.sources.csv import Csv
@@ -29,7 +30,6 @@ from evalspec.sources.jsonl import Jsonl
 from evalspec.sources.npz import Npz
 from evalspec.sources.parquet import Parquet
 from evalspec.sources.reading import files, json_shape
-from evalspec.sources.reading import table as reading_table
 from evalspec.sources.reading.open import open_counted
 from evalspec.sources.reading.rows import dataset_digest
 
@@ -249,7 +249,7 @@ def test_f10_many_columns_are_read_or_refused(columns: int, tmp_path: Path) -> N
     names = [f"c{number}" for number in range(columns)]
     (tmp_path / "d.jsonl").write_text(json.dumps(dict.fromkeys(names, 1)) + "\n")
     (tmp_path / "d.csv").write_text(",".join(names) + "\n" + ",".join("1" * columns) + "\n")
-    if columns < reading_table.MOST_COLUMNS:
+    if columns < MOST_COLUMNS:
         assert len(Jsonl(path="d.jsonl").header(Access(tmp_path)).columns) == columns
         return
     assert "70,000 different keys; at most 65,536 columns are allowed" in refused(Jsonl(path="d.jsonl"), tmp_path)

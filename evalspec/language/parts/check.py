@@ -485,6 +485,8 @@ class NeedTiming:
     """A guess at how long it takes, for the plan; measured ones replace it."""
     more: str = ""
     """What else may be asked for, in words, where it is known only when it runs."""
+    ahead: bool = False
+    """Its processes are the first that it times, and may have loaded the model long before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.scans import Scans
 from evalspec.running.children.tables import Tables
 from evalspec.running.children.templates import over_templates
+from evalspec.running.children.workers import StartedAhead
 from evalspec.running.describe import declaration_of, words
 from evalspec.running.files import sha256_of
 from evalspec.running.graded_answers import GradedAnswers, graded
@@ -36,13 +37,19 @@ ESTIMATE = "return an estimate, such as evalspec.api.proportion(hits) or mean(va
 COMPARISON = "return a comparison, such as evalspec.api.paired_mean(candidate, baseline)"
 
 
-def answer(job: CheckJob, progress: Progress, scans: Scans | None = None) -> Message:
+def answer(
+    job: CheckJob,
+    progress: Progress,
+    scans: Scans | None = None,
+    ahead: Mapping[str, StartedAhead] | None = None,
+) -> Message:
     """The record of a check, and what its models said and read.
 
     Args:
         job: The check's.
         progress: Told how far it has come.
         scans: Keeps watchers for the checks that share the child.
+        ahead: Workers that were started for it before, by model.
 
     Raises:
         EvalspecError: As the check raises it.
@@ -50,7 +57,7 @@ def answer(job: CheckJob, progress: Progress, scans: Scans | None = None) -> Mes
     arrow_without_pandas()
     if job.timings_from is not None:
         return _replayed(job, progress)
-    workers = Workers(job)
+    workers = Workers(job, ahead)
     try:
         result = run_check(job, progress, workers, scans)
     except EvalspecError:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalspec.errors import EvalspecError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.units import UNITS
-from evalspec.language.parts import Access, Check, Dataset, Model
+from evalspec.language.parts import Access, Check, Dataset, Model, Training
 from evalspec.language.undemanding import UNBOUNDED
 from evalspec.running.children.process import Limits
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 
 if TYPE_CHECKING:
+    from evalspec.evidence.record import CheckRecord
+    from evalspec.evidence.screens import RowTrial
     from evalspec.planning import Plan, PlannedCheck
 
 DRAFT_ROWS = 64
@@ -36,6 +39,24 @@ class SpecParts:
     """Number of rows to read of each dataset (a draft); None: all."""
     kept: Mapping[str, Path] = field(default_factory=dict)
     """File of a dataset's rows as the run first read them, where one is kept, by dataset."""
+
+    def unnamed(self, read: Collection[str]) -> tuple[str, ...]:
+        """Datasets of rows that no model names.
+
+        Args:
+            read: Those that checks read.
+        """
+        models = " ".join(model.model_dump_json() for model in self.models.values())
+        own = (name for name, one in self.datasets.items() if not isinstance(one, Training))
+        return tuple(name for name in own if name not in read and f'"{name}"' not in models)
+
+    def file_bytes(self, dataset: str) -> float:
+        """Size of a dataset's files; infinite where it is not known."""
+        try:
+            files = self.datasets[dataset].files(self.access)
+            return float(sum(path.stat().st_size for path in files)) if files else float("inf")
+        except (EvalspecError, OSError):
+            return float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +113,29 @@ class CheckJob:
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
     engine: EngineChoice = LOCAL
     stop_early: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenJob:
+    """The screens of a run.
+
+    Args:
+        job: As of its checks; which of them does not matter.
+        checks: Of the spec, each with the datasets that it reads.
+        records: What they wrote.
+        datasets: Those that the run has read: rows.
+        answers: (dataset, model) of answers that it has.
+        timings: Folder of raw timings.
+        trials: Models that were asked a few rows for the screens.
+    """
+
+    job: CheckJob
+    checks: tuple[tuple[Check, tuple[str, ...]], ...]
+    records: tuple[CheckRecord, ...]
+    datasets: Mapping[str, int]
+    answers: tuple[tuple[str, str], ...]
+    timings: Path
+    trials: tuple[RowTrial, ...] = ()
 
 
 def predictions_file(dataset: str, model: str) -> str:

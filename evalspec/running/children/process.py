@@ -242,13 +242,13 @@ def _ending(code: int | None) -> str:
     return f"exited with code {code}"
 
 
-def resident_bytes(pid: int) -> int:
-    """Resident size of a process and its descendants; 0 where it is gone."""
+def resident_bytes(pid: int, *, below: bool = True) -> int:
+    """Resident size of a process and, unless told otherwise, of its descendants; 0 where it is gone."""
     import psutil
 
     try:
         process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
+        family = [process, *(process.children(recursive=True) if below else ())]
     except psutil.Error:
         return 0
     total = 0

@@ -6,9 +6,8 @@ import base64
 import contextlib
 import pickle
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -20,11 +19,11 @@ from evalspec.language.inputs import Predictions, Samples, SliceMask
 from evalspec.language.parts import Check, Dataset, Model, Training
 from evalspec.language.yaml_text import write
 from evalspec.running.children.inputs import RunInputs
-from evalspec.running.children.jobs import CheckJob, SpecParts, samples_file, seed_of
+from evalspec.running.children.jobs import ScreenJob, samples_file, seed_of
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.journal.replay import Replay
 from evalspec.running.samples import read_samples
-from evalspec.screens.evidence import MOST_ROWS, Look
+from evalspec.screens.evidence import MOST_ROWS, MOST_UNNAMED_BYTES, Look
 from evalspec.screens.level import look
 
 if TYPE_CHECKING:
@@ -33,33 +32,6 @@ if TYPE_CHECKING:
 
 MOST_READ = 1_000_000
 """Rows of the largest dataset that is read for screens: reading more would take longer than they are worth."""
-
-
-MOST_BYTES = 64 * 2**20
-"""Of the files of a dataset that no check names."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScreenJob:
-    """The screens of a run.
-
-    Args:
-        job: As of its checks; which of them does not matter.
-        checks: Of the spec, each with the datasets that it reads.
-        records: What they wrote.
-        datasets: Those that the run has read: rows.
-        answers: (dataset, model) of answers that it has.
-        timings: Folder of raw timings.
-        trials: Models that were asked a few rows for the screens.
-    """
-
-    job: CheckJob
-    checks: tuple[tuple[Check, tuple[str, ...]], ...]
-    records: tuple[CheckRecord, ...]
-    datasets: Mapping[str, int]
-    answers: tuple[tuple[str, str], ...]
-    timings: Path
-    trials: tuple[RowTrial, ...] = ()
 
 
 @dataclass
@@ -109,9 +81,9 @@ class RunEvidence:
         """Datasets of the spec that no check and no model names, and that can be read."""
         if self._unnamed is None:
             self._unnamed = {}
-            for name in unnamed_datasets(self.of.job.parts, self.of.datasets):
+            for name in self.of.job.parts.unnamed(self.of.datasets):
                 with contextlib.suppress(EvalspecError, OSError):
-                    if file_bytes(self.of.job.parts, name) <= MOST_BYTES:
+                    if self.of.job.parts.file_bytes(name) <= MOST_UNNAMED_BYTES:
                         self._unnamed[name] = self._inputs.table(name).num_rows
         return tuple(self._unnamed)
 
@@ -250,27 +222,6 @@ class RunEvidence:
         return name
 
 
-def unnamed_datasets(parts: SpecParts, read: Collection[str]) -> tuple[str, ...]:
-    """Datasets of a spec that no check reads and no model names, as those of examples in a prompt are.
-
-    Args:
-        parts: Of the spec.
-        read: Datasets that checks read.
-    """
-    models = " ".join(model.model_dump_json() for model in parts.models.values())
-    own = {name for name, one in parts.datasets.items() if not isinstance(one, Training)}
-    return tuple(name for name in parts.datasets if name in own and name not in read and f'"{name}"' not in models)
-
-
-def file_bytes(parts: SpecParts, dataset: str) -> float:
-    """Size of a dataset's files; infinite where it is not known."""
-    try:
-        files = parts.datasets[dataset].files(parts.access)
-        return float(sum(path.stat().st_size for path in files)) if files else float("inf")
-    except (EvalspecError, OSError):
-        return float("inf")
-
-
 def spread_rows(n: int) -> NDArray[np.int64]:
     """So many rows of n as a screen is handed, evenly spread."""
     if n <= MOST_ROWS:
@@ -286,11 +237,6 @@ def looked(evidence: RunEvidence, name: str) -> Look:
 def as_message(one: Look) -> Message:
     """A look as a child tells it."""
     return {"suspicions": [each.model_dump(mode="json") for each in one.suspicions], "questions": one.questions}
-
-
-def as_look(message: Message) -> Look:
-    """Look in the answer of a child."""
-    return Look(tuple(Suspicion.model_validate(one) for one in message["suspicions"]), int(message["questions"]))
 
 
 class Screener:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import pickle
 from collections.abc import Iterable
 from importlib import import_module
 
 from evalspec.errors import EvalspecError, WorkerError
-from evalspec.language.parts import Check
+from evalspec.language.parts import Check, NeedTiming
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import CheckJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.process import MOST_IDLE_BYTES, Child, resident_bytes
 from evalspec.running.children.scans import MOST_BYTES, Ahead, Scans
+from evalspec.running.children.workers import MOST_AHEAD, StartedAhead
 from evalspec.running.subjects import Children
 
 
@@ -74,6 +76,18 @@ class SharedChild:
         self._keeps = answer["keeps"]
         return answer
 
+    def load_ahead(self, job: CheckJob, need: NeedTiming) -> None:
+        """Have the processes that a later check times load its model while others are measured.
+
+        Args:
+            job: Of that check, as far as it is known.
+            need: The first that it times.
+        """
+        # What can't be started now is told by the check.
+        with contextlib.suppress(EvalspecError):
+            question = {"do": "ahead", "job": packed_job(job), "model": need.model, "dataset": need.dataset}
+            self._ready().ask(question)
+
     def screen(self, packed: str, name: str, *, progress: Progress, time_s: float) -> Message:
         """Let a screen look.
 
@@ -110,11 +124,11 @@ class SharedChild:
 
         Watchers kept for later checks may hold as much again.
         """
-        return resident_bytes(child.pid) > (2 if self._keeps else 1) * MOST_BYTES
+        return resident_bytes(child.pid, below=False) > (2 if self._keeps else 1) * MOST_BYTES
 
     def rest(self) -> None:
         """Let the child go before something is timed, unless it is small: it then sleeps until screens look."""
-        if self._child is not None and resident_bytes(self._child.pid) > MOST_IDLE_BYTES:
+        if self._child is not None and resident_bytes(self._child.pid, below=False) > MOST_IDLE_BYTES:
             self.close()
 
     def close(self) -> None:
@@ -137,8 +151,11 @@ def start(job: None) -> Handler:
     """The handler of the shared child."""
     from evalspec.running.children import checking
     from evalspec.running.children.screening import Screener
+    from evalspec.running.timing import fresh_workers
 
     scans, screener = Scans(), Screener()
+    loaded: dict[str, dict[str, StartedAhead]] = {}
+    """Check: workers that were started for it, by model."""
 
     def handle(question: Message, progress: Progress) -> Message:
         if question["do"] == "begin":
@@ -150,9 +167,19 @@ def start(job: None) -> Handler:
             return screener.handle(question, progress)
         # It comes from the process that started this one, over a socket that nobody else has.
         one: CheckJob
+        if question["do"] == "ahead":
+            one, model = pickle.loads(base64.b64decode(question["job"])), question["model"]
+            fresh = loaded.setdefault(one.check.name, {})[model] = fresh_workers(one, model, {})
+            fresh.begin(MOST_AHEAD, question["dataset"])
+            return {}
         one, ahead = pickle.loads(base64.b64decode(question["job"]))
         scans.expect(one.check.name, ahead)
-        answer = checking.answer(one, progress, scans)
+        mine = loaded.pop(one.check.name, None)
+        if one.check.dimension == "system":
+            for fresh in itertools.chain.from_iterable(others.values() for others in loaded.values()):
+                fresh.close()
+            loaded.clear()
+        answer = checking.answer(one, progress, scans, mine)
         return {**answer, "keeps": scans.kept > 0}
 
     return handle

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalspec.language.header import choose
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.kept_rows import open_rows
 
@@ -26,14 +29,16 @@ class Tables:
         self._some: dict[str, pa.Table] = {}
         self._headers: dict[str, Header] = {}
 
+    def keep(self, kept: Mapping[str, Path]) -> None:
+        """Take over files of rows that were read meanwhile, by dataset; nothing was read of them here."""
+        self._parts = replace(self._parts, kept={**self._parts.kept, **kept})
+
     def get(self, dataset: str, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows after ``where``, in the dataset's order.
 
         Raises:
             InputError: It can't be read, or a column isn't there.
         """
-        from evalspec.sources.reading.table import choose
-
         if columns and not {dataset} & {*self._read, *self._some, *self._parts.kept}:
             wanted = choose(columns, self.names(dataset), f"dataset {dataset}")
             self._some[dataset] = self._open(dataset, wanted)
@@ -70,7 +75,6 @@ class Tables:
         """
         from evalspec.language.parts import BATCH_ROWS
         from evalspec.sources.reading.open import open_batches
-        from evalspec.sources.reading.table import choose
 
         wanted = None if columns is None else choose(columns, self.names(dataset), f"dataset {dataset}")
         if dataset in self._read or dataset in self._parts.kept:
@@ -93,7 +97,6 @@ class Tables:
         """
         from evalspec.language.parts import BATCH_ROWS
         from evalspec.sources.reading.open import open_between
-        from evalspec.sources.reading.table import choose
 
         wanted = None if columns is None else choose(columns, self.names(dataset), f"dataset {dataset}")
         if dataset in self._parts.kept:
@@ -167,8 +170,6 @@ class Tables:
             InputError: It can't be read, or the column isn't there.
         """
         import pyarrow as pa
-
-        from evalspec.sources.reading.table import choose
 
         choose([name], self.names(dataset), f"dataset {dataset}")
         return pa.Table.from_batches(self.batches(dataset, [name]))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, NotRunError, WorkerError
+from evalspec.imports import arrow_without_pandas
 from evalspec.language.abilities import AsksAgain, GivesVariants
 from evalspec.language.inputs import FIRST, Schedule, Variant
 from evalspec.language.likelihoods import GivesLikelihoods, Windows
@@ -50,6 +51,9 @@ class _Worker:
         self.between: dict[str, Between] = {}
         self.session: Session | None = None
         self.others: dict[str, LoadedModel] = {}
+        if not self.model.runs_code() and not self.model.in_memory:
+            # Code of the spec may hand its own data frames to pyarrow.
+            arrow_without_pandas()
         self.code = _code_files(self.model, job.parts.access)
         began = now_ns()
         for package in self.model.packages:
@@ -61,18 +65,16 @@ class _Worker:
 
     def handle(self, question: Message, progress: Progress) -> Message:
         """``load`` (already done when this is made), ``predict``, ``likelihoods``, ``prepare``, ``block``, ..."""
-        if question["do"] == "load":
-            return self._told_of_loading(question)
+        answers = {
+            "load": self._told_of_loading, "keep": self._keep, "try": self._try, "prepare": self._prepare,
+            "cut": self._in_parts, "part": self._in_parts, "list": self._in_parts,
+        }  # fmt: skip
+        if question["do"] in answers:
+            return answers[question["do"]](question)
         if question["do"] == "predict":
             return self._predict(question, progress) | self._read(question)
-        if question["do"] in ("cut", "part", "list"):
-            return self._in_parts(question)
-        if question["do"] == "try":
-            return self._try(question)
         if question["do"] == "likelihoods":
             return self._likelihoods(question, progress) | self._read()
-        if question["do"] == "prepare":
-            return self._prepare(question)
         if question["do"] == "probe":
             return self._probe(question, progress) | self._read()
         if self.session is None:
@@ -91,6 +93,11 @@ class _Worker:
             self._rows(str(question["rows"]))
         told = {"import_s": self.import_s, "load_s": self.load_s, "observed": dict(self.loaded.observed)}
         return told | (self._read_so_far() if question.get("read") else {})
+
+    def _keep(self, question: Message) -> Message:
+        """Files of rows that were read since this was started."""
+        self.tables.keep({name: Path(path) for name, path in question["rows"].items()})
+        return {}
 
     def _read_so_far(self) -> Message:
         """Digests as in `_read`, once the stages are ready; they take time, so only where nobody waits for loading."""

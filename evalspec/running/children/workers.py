@@ -234,6 +234,20 @@ class StartedAhead:
         self._start = start
         self._together = together
         self._ready: list[Child] = []
+        self._loading = False
+
+    def begin(self, count: int, dataset: str | None) -> None:
+        """Start workers, and go on while they load.
+
+        Args:
+            count: Workers that are wanted.
+            dataset: As in `take`.
+        """
+        self._ready = [self._start() for _ in range(min(count, MOST_AHEAD) if self._together else 1)]
+        self._loading = self._together
+        if self._together:
+            for one in self._ready:
+                one.tell({"do": "load", "rows": dataset})
 
     def take(self, left: int, dataset: str | None = None) -> Child:
         """A worker, which the caller closes.
@@ -246,13 +260,11 @@ class StartedAhead:
             EvalspecError: As a worker raises it that can't load the model.
         """
         if not self._ready:
-            count = MOST_AHEAD if left == 1 else min(left, MOST_AHEAD)
-            self._ready = [self._start() for _ in range(count if self._together else 1)]
-            if self._together:
-                for one in self._ready:
-                    one.tell({"do": "load", "rows": dataset})
-                for one in self._ready:
-                    one.answer()
+            self.begin(MOST_AHEAD if left == 1 else left, dataset)
+        if self._loading:
+            for one in self._ready:
+                one.answer()
+            self._loading = False
         return self._ready.pop(0)
 
     def close(self) -> None:

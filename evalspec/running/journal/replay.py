@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.errors import NotRunError
 from evalspec.evidence.frozen import Cells
-from evalspec.evidence.record import LOOK, ModelRecord
+from evalspec.evidence.record import LOOK
 from evalspec.language.inputs import Probe, Samples, Schedule, Variant
 from evalspec.running.children.jobs import probes_file, samples_file
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.workers import kept_answers, kept_likelihoods
-from evalspec.running.folders import read_record
-from evalspec.running.options import Options
 from evalspec.running.probes import read_probes
 from evalspec.running.samples import read_samples
 from evalspec.running.timing import WHOLE, AtLook
@@ -122,17 +119,3 @@ def _repeats(one: Samples) -> int:
     """Times that each item was asked for in a row; older samples show it by their blocks."""
     told = one.details.get("repeats")
     return int(told) if isinstance(told, int) else 1 + int((one.block > 0).any())
-
-
-def timings_of(options: Options, models: Mapping[str, ModelRecord]) -> Path | None:
-    """Folder of the run whose raw timings are used; None: they are measured.
-
-    Raises:
-        NotRunError: They are of another subject.
-    """
-    folder = options.timings_from
-    if folder is not None:
-        before = {model.name: model.digest for model in read_record(folder).models}
-        if any(before.get(name) != model.digest for name, model in models.items()):
-            raise NotRunError(f"the timings in {folder.name} are of other models")
-    return folder

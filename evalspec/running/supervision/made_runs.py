@@ -31,7 +31,7 @@ from evalspec.running.subjects import Children, Observer, digest_of
 from evalspec.running.supervision import disturbance
 from evalspec.running.supervision.code_files import code_of
 from evalspec.running.supervision.supervisor import KILL_ATTEMPTS, RunRequest, SupervisorJob, unreadable
-from evalspec.stats.training.overhead import pair_order
+from evalspec.stats.training.pair_order import pair_order
 from evalspec.trainings.command import OUT, CommandTraining, awaited
 from evalspec.trainings.reading.supervised import MadeTraining, model_of, read_run
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from evalspec.errors import InputError
-from evalspec.sources.reading.table import MOST_COLUMNS
+from evalspec.language.header import MOST_COLUMNS
 
 DEEPEST = 200
 CELLS_PER_BYTE = 8

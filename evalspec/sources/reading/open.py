@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from evalspec.errors import InputError, did_you_mean
 from evalspec.evidence.words import plural
+from evalspec.language.header import choose
 from evalspec.language.parts import BATCH_ROWS, Access, Dataset
 from evalspec.language.where import Where, mask, parse_where
-from evalspec.sources.reading.table import choose
 
 
 @dataclass(frozen=True, slots=True)

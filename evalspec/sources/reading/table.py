@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,40 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evalspec.errors import InputError, did_you_mean
-from evalspec.language.header import Header
+from evalspec.errors import InputError
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Dataset
 from evalspec.sources.reading.objects import DataFile, size_of
 
 # Below this a header is read with the whole file, so that rows and types are exact; it takes some 30 ms.
 SMALL_BYTES = 8 * 2**20
-MOST_COLUMNS = 65_536
-"""Each takes some kB while a file is read."""
 Raw = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Columns -> their batches as they stand in the file, from the first one on at each call."""
-
-
-def choose(columns: Sequence[str] | None, there: Sequence[str], what: str) -> list[str]:
-    """The columns to read, in the order asked for, each once; None: all.
-
-    Raises:
-        InputError: One isn't there (with the choices), or a name stands twice in the file.
-    """
-    if not there:
-        raise InputError(f"{what} has no columns")
-    if len(there) > MOST_COLUMNS:
-        remedy = "write values that belong together as one column of lists"
-        raise InputError(f"{what} has {len(there):,} columns; at most {MOST_COLUMNS:,} are allowed", remedy=remedy)
-    twice = [name for name, count in Counter(there).items() if count > 1]
-    if twice:
-        raise InputError(f"{what} has two columns called {twice[0]!r}", remedy="rename one of them")
-    if columns is None:
-        return list(there)
-    known = frozenset(there)
-    for name in columns:
-        if name not in known:
-            raise InputError(f"{what} has no column {name!r}", choices=there, remedy=did_you_mean(name, there))
-    return list(dict.fromkeys(columns))
 
 
 def tidy(table: pa.Table, lengths: Mapping[str, int | None] | None = None) -> pa.Table:

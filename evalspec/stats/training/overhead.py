@@ -55,18 +55,6 @@ class Overhead(Estimate):
         return None if threshold <= -1.0 else self.logs.n_to_decide(math.log1p(threshold), alpha)
 
 
-def pair_order(pairs: int) -> list[tuple[int, bool]]:
-    """Order in which runs of pairs are made, A B B A, so that a drift of the machine favours neither side.
-
-    Args:
-        pairs: Number of pairs.
-
-    Returns:
-        Number of the pair, and True for the first of it.
-    """
-    return [(number, (number + turn) % 2 == 0) for number in range(pairs) for turn in (0, 1)]
-
-
 def t_mean(values: ArrayLike, least: float = LEAST_DEVIATION) -> TMean:
     """Mean of few values, with Student's t.
 

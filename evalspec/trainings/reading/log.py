@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Training
-from evalspec.sources.reading.table import choose
 from evalspec.trainings.reading.files import PATH, LogFile, log_files
 from evalspec.trainings.reading.run import COLUMNS, TrainingRun, table_of
 

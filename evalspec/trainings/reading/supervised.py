@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from evalspec.errors import InputError
 from evalspec.evidence.record import TrainedRun
-from evalspec.language.header import Header
+from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Training
-from evalspec.sources.reading.table import choose
 from evalspec.trainings.command import CommandTraining
 from evalspec.trainings.reading.files import LogFile
 from evalspec.trainings.reading.log import TrainingLog

@@ -132,7 +132,8 @@ def answer(
     """The list of the parts, and what was observed of the model."""
     subjects = subjects_in(folder, run, model, engine, limits)
     try:
-        subjects.describe(["test"], ["candidate"])
+        subjects.describe("model", ["candidate"])
+        subjects.describe("dataset", ["test"])
         path = subjects.predict("test", "candidate")
         return path, dict(subjects.models["candidate"].details)
     finally:

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from evalspec.stats.shares.proportion import Proportion
-from evalspec.stats.training.overhead import overhead, pair_order, t_mean
+from evalspec.stats.training.overhead import overhead, t_mean
+from evalspec.stats.training.pair_order import pair_order
 from evalspec.stats.training.reached import OpenShare
 
 

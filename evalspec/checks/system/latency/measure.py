@@ -24,7 +24,7 @@ from evalspec.stats.timing.saturation import LateUnderLoad, UnderLoad, WithoutLa
 from evalspec.stats.timing.share_over import share_over
 from evalspec.timing import samples as timing_samples
 from evalspec.timing import streams, token_times
-from evalspec.timing.budget import BLOCK_S, PERCENTILES, POOLED_GAP, STREAMED, WARMUP_S
+from evalspec.timing.budget import BLOCK_S, PERCENTILES, POOLED_GAP, STREAMED
 from evalspec.timing.caching_audit import audit
 from evalspec.timing.drift import rises, spells
 from evalspec.timing.generator_lag import allowed_ms, bottleneck
@@ -76,7 +76,7 @@ def measure(check: Latency, inputs: Inputs) -> CheckResult:
     """
     audited = None
     if check.caching_audit and not inputs.draft:
-        audited = audit(inputs, check, check.dataset, check.model, WARMUP_S)
+        audited = audit(inputs, check, check.dataset, check.model, _warmup_s(check, inputs))
     schedule = _schedule(check, inputs, None if audited is None else audited.query_ms)
     samples, more = _alone(check, inputs, schedule)
     latencies = [timing_samples.latencies_ms(one) for one in samples]
@@ -175,6 +175,10 @@ def _least(check: Latency, inputs: Inputs) -> int:
     return DRAFT_QUERIES if inputs.draft else check.planned // check.processes
 
 
+def _warmup_s(check: Latency, inputs: Inputs) -> float:
+    return timing_samples.warmup_s(inputs, check.model, *check.baselines)
+
+
 def _schedule(check: Latency, inputs: Inputs, query_ms: float | None) -> Schedule:
     return Schedule(
         kind=check.scenario,
@@ -182,7 +186,7 @@ def _schedule(check: Latency, inputs: Inputs, query_ms: float | None) -> Schedul
         processes=1 if inputs.draft else check.processes,
         batch=check.batch,
         warmup_queries=check.warmup,
-        warmup_s=WARMUP_S,
+        warmup_s=_warmup_s(check, inputs),
         min_s=0.0 if inputs.draft else check.least_s,
         limit_s=max(600.0, OVERTIME * check.planned / check.processes * (check.interval_ms or 0.0) / 1e3),
         interval_ns=None if check.interval_ms is None else round(check.interval_ms * 1e6),

@@ -311,7 +311,7 @@ class Latency(Check):
     def needs(self) -> tuple[Need, ...]:
         """Timings of the model, and pairs with every model that a requirement names."""
         alone = self.alone_s + (START_S + AUDITED * GUESS_MS / 1e3 if self.caching_audit else 0.0)
-        needs = [NeedTiming(self.dataset, self.model, self.planned, alone)]
+        needs = [NeedTiming(self.dataset, self.model, self.planned, alone, ahead=True)]
         for baseline in self.baselines:
             pairs = self.processes * (2 * START_S + 4 * BLOCK_S)
             needs.append(NeedTiming(self.dataset, baseline, self.planned_pairs, pairs))

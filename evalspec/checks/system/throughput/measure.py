@@ -23,7 +23,7 @@ from evalspec.stats.conjunction import AllParts
 from evalspec.stats.timing.processes import PairedTiming, drift, over_processes, paired_log_ratio
 from evalspec.timing import samples as timing_samples
 from evalspec.timing import saturated_server, streams
-from evalspec.timing.budget import TOKEN_RATES, WARMUP_S, batch_part
+from evalspec.timing.budget import TOKEN_RATES, batch_part
 from evalspec.timing.samples import rate
 from evalspec.timing.surroundings import surroundings
 
@@ -195,7 +195,7 @@ def _schedule(check: Throughput, inputs: Inputs, size: int, baseline: str | None
         processes=1 if inputs.draft else check.processes,
         batch=size,
         warmup_queries=check.warmup,
-        warmup_s=DRAFT_S if inputs.draft else WARMUP_S,
+        warmup_s=DRAFT_S if inputs.draft else timing_samples.warmup_s(inputs, check.model, *check.baselines),
         min_s=DRAFT_S if inputs.draft else check.duration_s,
         telemetry_s=EVERY_S,
         connections=check.connections,
