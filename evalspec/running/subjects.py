@@ -296,8 +296,8 @@ class Subjects:
         if what != "dataset" or not children.engine.apart:
             return {}
         return {
-            "engine": astuple(children.engine), "folder": str(children.folder), "time_s": children.limits.time_s,
-            "environment": children.environment, "keeps": self._keeps,
+            "engine": astuple(children.engine), "folder": str(children.folder),
+            "limits": astuple(children.limits), "environment": children.environment, "keeps": self._keeps,
         }  # fmt: skip
 
     def load_ahead(self, models: Iterable[str]) -> None:

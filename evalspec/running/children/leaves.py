@@ -17,7 +17,7 @@ from evalspec.running.children.leaf import as_state
 from evalspec.running.children.leaf_journal import LeafJournal, note_pass
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.tables import Tables
-from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork, again_because, stopped
+from evalspec.running.engines.engine import LeafEngine, LeafWork, PieceOutcome, again_because, stopped
 from evalspec.running.engines.node import versions
 from evalspec.running.engines.stamps import Stamps, stamps_of
 
@@ -200,8 +200,8 @@ class Leaves:
                 break
             for one in outcomes:
                 # One that was given up as lost may still answer: a leaf counts once.
-                if one.leaf in flying:
-                    flying.remove(one.leaf)
+                if one.number in flying:
+                    flying.remove(one.number)
                     self._take(one, state, count, journal)
             state.merge()
             self._progress(float(count.kept + count.looked), float(count.leaves), count.line(self._engine.gone))
@@ -224,9 +224,9 @@ class Leaves:
         slots = self._engine.slots
         return None if len(flying) >= slots else state.next(AHEAD * slots)
 
-    def _take(self, one: LeafOutcome, state: _Pass, count: _Count, journal: LeafJournal) -> None:
+    def _take(self, one: PieceOutcome, state: _Pass, count: _Count, journal: LeafJournal) -> None:
         """Take what became of a leaf; one that was lost is looked at once more."""
-        leaf, dataset = one.leaf, count.dataset
+        leaf, dataset = one.number, count.dataset
         first, stop = count.range_of(leaf)
         if one.lost and leaf in state.lost:
             state.errors[leaf] = WorkerError(f"leaf {leaf + 1} of {dataset} was lost twice: {one.lost}")
@@ -241,8 +241,8 @@ class Leaves:
             said = f"leaf {leaf + 1} of {dataset} gave {one.rows:,} rows in place of {stop - first:,}"
             state.errors[leaf] = WorkerError(f"{said}; its files changed while they were read")
         else:
-            journal.put(leaf, one.states)
-            state.done[leaf] = one.states
+            journal.put(leaf, one.blocks)
+            state.done[leaf] = one.blocks
             count.looked += 1
             count.looked_rows += one.rows
 
@@ -279,9 +279,9 @@ def engine_of(parts: SpecParts, work: LeafWork) -> LeafEngine:
         from evalspec.running.engines.remote import RemoteLeaves
 
         return RemoteLeaves(parts, work)
-    from evalspec.running.engines.local import LocalEngine
+    from evalspec.running.engines.local import LocalLeaves
 
-    return LocalEngine(parts, work)
+    return LocalLeaves(parts, work)
 
 
 def _short(rate: float) -> str:

@@ -14,9 +14,8 @@ from evalspec.errors import EngineError, EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.words import duration, plural
 from evalspec.running.children.messages import Progress
-from evalspec.running.engines.engine import again_because, stopped
+from evalspec.running.engines.engine import PieceOutcome, RowEngine, again_because, stopped
 from evalspec.running.parts.cut import Cut
-from evalspec.running.parts.engine import PartEngine, PartOutcome
 from evalspec.running.parts.kept import KeptParts
 
 ALIKE = ("framework", "provider", "precision", "device", "threads")
@@ -66,7 +65,7 @@ class PartAnswers:
         what: str,
         cut: Cut,
         kept: KeptParts,
-        engine: PartEngine,
+        engine: RowEngine,
         observed: Mapping[str, Any],
         progress: Progress,
     ) -> None:
@@ -112,7 +111,7 @@ class PartAnswers:
                     state.flying.remove(one.number)
                     self._take(one, state)
 
-    def _take(self, one: PartOutcome, state: _State) -> None:
+    def _take(self, one: PieceOutcome, state: _State) -> None:
         """Take what became of a part; one that was lost is answered once more."""
         number, rows = one.number, self._cut.words(one.number)
         first, stop = self._cut.range_of(number)
@@ -123,13 +122,13 @@ class PartAnswers:
             insort(state.waiting, number)
         elif one.error is not None:
             state.errors[number] = type(one.error)(f"no {self._what} for {rows}: {one.error}")
-        elif one.told["rows"] != stop - first:
-            said = f"{one.told['rows']:,} answers to {rows} of the {self._what}; the files changed meanwhile"
+        elif one.rows != stop - first:
+            said = f"{one.rows:,} answers to {rows} of the {self._what}; the files changed meanwhile"
             state.errors[number] = WorkerError(said)
         elif (other := self._otherwise(one.told)) is not None:
             state.errors[number] = InputError(f"no {self._what} for {rows}: {other}")
         else:
-            self._kept.put(number, one.told, one.file)
+            self._kept.put(number, one.told, one.blocks[0])
             state.answered += 1
 
     def _otherwise(self, told: Mapping[str, Any]) -> str | None:
