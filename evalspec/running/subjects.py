@@ -434,8 +434,8 @@ class Subjects:
         cut = told["cut"]
         if cut is None:
             return child.ask({"do": "predict", "dataset": dataset, "out": str(file), "again": whole}, progress=progress)
+        from evalspec.running.engines.pieces import Cut
         from evalspec.running.parts.asking import Asking, answered_in_parts
-        from evalspec.running.parts.cut import Cut
 
         children = self._children
         with contextlib.ExitStack() as held:

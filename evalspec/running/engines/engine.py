@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from evalspec.errors import EngineError, EvalspecError
+from evalspec.errors import EvalspecError
 from evalspec.language.scans import Scan
 from evalspec.running.children.process import Limits
 from evalspec.running.engines.choice import LOCAL, EngineChoice
@@ -72,29 +72,6 @@ class LeafEngine(RowEngine, Protocol):
             stamps: Of its files.
         """
         ...
-
-
-def again_because(count: int, gone: Sequence[str]) -> str:
-    """End of a line of progress on what was lost and is made again; empty where nothing was.
-
-    Args:
-        count: How many.
-        gone: Names of nodes that were lost.
-    """
-    if not count:
-        return ""
-    why = f": {'node' if len(gone) == 1 else 'nodes'} {', '.join(gone[:3])} lost" if gone else ""
-    return f" ({count} again{why})"
-
-
-def stopped(error: EngineError, kept: str) -> EngineError:
-    """The error of an engine that is gone, with what is kept.
-
-    Args:
-        error: As it was raised.
-        kept: A clause.
-    """
-    return EngineError(f"{error}; {kept}: start the cluster again, then pass --resume to go on")
 
 
 @dataclass(frozen=True, slots=True)

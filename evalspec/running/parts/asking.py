@@ -17,10 +17,10 @@ from evalspec.running.engines.choice import EngineChoice
 from evalspec.running.engines.cluster import Needs
 from evalspec.running.engines.engine import LeafWork, RowEngine
 from evalspec.running.engines.local import LocalEngine
+from evalspec.running.engines.pieces import Cut
 from evalspec.running.engines.remote import RemoteEngine, shared
 from evalspec.running.engines.stamps import stamps_of, stamps_of_files
 from evalspec.running.parts.answers import PartAnswers, listed, observed_in
-from evalspec.running.parts.cut import Cut
 from evalspec.running.parts.kept import KeptParts
 from evalspec.running.parts.part_job import PartJob
 
@@ -78,19 +78,19 @@ def answered_in_parts(
         The question to a worker that writes the list, and what was observed of the model, with rows and files read.
 
     Raises:
-        EvalspecError: As `evalspec.running.parts.answers.PartAnswers.answer`.
+        EvalspecError: As `evalspec.running.engines.pieces.Pieces.run`.
+        WriteError: A part can't be written.
     """
     kept = KeptParts(asking.folder, file, key)
-    before = len(kept.parts)
     with contextlib.closing(kept), contextlib.closing(_engine(asking, cut, child)) as engine:
         what = f"answers of {asking.model} on {asking.dataset}"
         answers = PartAnswers(what, cut, kept, engine, asking.observed, progress)
         try:
-            answers.answer()
+            answers.run()
         finally:
-            counted = {"parts": len(kept.parts) - before, "kept": before, "again": answers.again}
+            counted = {"parts": answers.seen, "kept": answers.kept, "again": len(answers.lost)}
             note_pass(asking.folder, {**counted, "lost": list(engine.gone)})
-        beside = [kept.parts[number] for number in range(cut.parts)]
+        beside = [kept.parts[number] for number in range(cut.pieces)]
     read = {path: digest for one in beside for path, digest in one["read"].items()}
     told = {**beside[0]["told"], "details": {"batch": beside[0]["facts"]["batch"]}}
     question = {"do": "list", "out": str(file), "parts": listed(cut, kept.parts), "told": told}
@@ -106,7 +106,7 @@ def _engine(asking: Asking, cut: Cut, child: Child) -> RowEngine:
         )  # fmt: skip
         return RemoteEngine(work, _job(asking, cut).packed, asking.on_wait)
     # One on a GPU that the spec names has that to itself.
-    slots = 1 if asking.choice.address or gpus else min(asking.choice.children, cut.parts)
+    slots = 1 if asking.choice.address or gpus else min(asking.choice.children, cut.pieces)
     question = {"do": "part", "dataset": asking.dataset, "rows": cut.rows}
 
     def start(place: int) -> Child:

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,12 +35,15 @@ from evalspec.running import equal_rows
 from evalspec.running.children import checking, reader
 from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
 from evalspec.running.children.leaf import as_bytes
-from evalspec.running.children.leaf_journal import passes_of, remove_leaves
-from evalspec.running.children.leaves import _Pass
+from evalspec.running.children.leaf_journal import LeafJournal, passes_of, remove_leaves
+from evalspec.running.children.leaves import LeafPieces, LeafStates
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.children.tables import Tables
 from evalspec.running.engines import local
 from evalspec.running.engines.choice import LOCAL, EngineChoice
+from evalspec.running.engines.engine import LeafWork
+from evalspec.running.engines.local import LocalEngine
+from evalspec.running.engines.pieces import Cut
 from evalspec.sources.parquet import Parquet
 
 ROWS, LEAF = 5_500, 1_000
@@ -333,11 +335,10 @@ def test_leaves_may_be_done_in_any_order_and_twice(seed: int) -> None:
         tree.add(again)
     order = [*range(9), *random.Random(seed).sample(range(9), 5)]
     random.Random(seed).shuffle(order)
-    passing = _Pass(deque(), [(OneColumn, Tree())])
+    passing = LeafStates([OneColumn])
     for leaf in order:
-        passing.done[leaf] = [states[leaf]]
-        passing.merge()
-    merged, whole = passing.kinds[0][1].end(), tree.end()
+        passing.add(leaf, [states[leaf]])
+    (merged,), whole = passing.ends(), tree.end()
     assert merged is not None and whole is not None and passing.merged == 9
     assert bytes(as_bytes(merged.state())) == bytes(as_bytes(whole.state()))
 
@@ -365,11 +366,15 @@ def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: 
 
 
 def test_no_leaf_is_begun_far_ahead_or_after_an_error() -> None:
-    passing = _Pass(deque(range(9)), [])
-    assert [passing.next(4) for _ in range(6)] == [0, 1, 2, 3, None, None]
-    passing.merged = 2
-    passing.errors[5] = InputError("no")
-    assert [passing.next(4) for _ in range(3)] == [4, None, None]
+    states, work = LeafStates([]), LeafWork(EngineChoice(children=2))
+    engine, journal = LocalEngine(lambda place: pytest.fail("a child"), 2, {}), LeafJournal(work.folder, None, ())
+    leaves = LeafPieces("test", Cut(90, 10), states, journal, engine, work, lambda *_: None)
+    assert [leaves.next() for _ in range(6)] == [0, 1, 2, 3, None, None]
+    states.add(1, [])
+    assert leaves.next() is None
+    states.add(0, [])
+    leaves.errors[5] = InputError("no")
+    assert [leaves.next() for _ in range(3)] == [4, None, None]
 
 
 def family(pid: int) -> Iterator[psutil.Process]:

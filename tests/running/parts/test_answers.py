@@ -13,8 +13,8 @@ import pytest
 from evalspec.answers.parts import part_path
 from evalspec.errors import EngineError, EvalspecError, InputError, WorkerError
 from evalspec.running.engines.engine import PieceOutcome
+from evalspec.running.engines.pieces import Cut
 from evalspec.running.parts.answers import PartAnswers, listed, observed_in
-from evalspec.running.parts.cut import Cut
 from evalspec.running.parts.kept import KeptParts
 
 CUT = Cut(rows=950, size=100)
@@ -64,9 +64,7 @@ def answer(folder: Path, engine: FakeEngine, said: list[str] | None = None) -> K
     kept = KeptParts(folder, folder / "predictions-m-d.parquet", "key")
     lines = [] if said is None else said
     with contextlib.closing(kept):
-        PartAnswers(
-            "answers of m on d", CUT, kept, engine, OBSERVED, lambda done, of, line: lines.append(line)
-        ).answer()
+        PartAnswers("answers of m on d", CUT, kept, engine, OBSERVED, lambda done, of, line: lines.append(line)).run()
     return kept
 
 
