@@ -124,7 +124,7 @@ class Pieces(ABC):
 
     def next(self) -> int | None:
         """The piece to see to next; none that comes after one that can't be seen to."""
-        if not self.waiting or any(one < self.waiting[0] for one in self.errors):
+        if not self.waiting or any(one <= self.waiting[0] for one in self.errors):
             return None
         return self.waiting.popleft()
 

@@ -359,6 +359,9 @@ def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: 
         }  # fmt: skip
         told = handle(question, lambda *_: None)
         assert told["record"] == reader.dataset_record("d", parts).model_dump(mode="json") and told["kept"] is False
+    with monkeypatch.context() as patch, pytest.raises(WorkerError, match=r"lost twice: leaf used .* MiB"):
+        patch.setattr(local, "WAIT_S", 0.0)
+        handle(question | {"limits": [60.0, 1]}, lambda *_: None)
     monkeypatch.setattr(equal_rows, "MOST_ROWS", n)
     # Few enough that copies are looked for.
     assert reader._by_leaves("d", parts, question, lambda *_: None) is None
