@@ -48,7 +48,7 @@ class LocalEngine(RowEngine):
         """Place of a child that has ended with its piece, and why."""
 
     def question(self, child: Child) -> Message:
-        """What a child is asked, but for the rows."""
+        """Question to a child, but for the rows."""
         return dict(self._asked)
 
     def submit(self, number: int, start: int, stop: int) -> None:

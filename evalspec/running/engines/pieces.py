@@ -85,7 +85,7 @@ class Pieces(ABC):
 
     @abstractmethod
     def error_of(self, one: PieceOutcome) -> EvalspecError | None:
-        """What is wrong with a piece that was not lost for the first time; None: nothing."""
+        """Error of a piece that was lost twice, or came to something wrong; None: nothing is wrong."""
 
     @abstractmethod
     def keep(self, one: PieceOutcome) -> None:
@@ -93,7 +93,7 @@ class Pieces(ABC):
 
     @property
     def kept_words(self) -> str:
-        """What is kept where the engine is gone, for a sentence."""
+        """Clause on how much is kept, for the error of an engine that is gone."""
         return f"{self.kept + self.seen:,} of {self.cut.pieces:,} {self.kind} of {self.of} are kept"
 
     def run(self) -> None:
