@@ -297,8 +297,8 @@ class Subjects:
         if what != "dataset" or not children.engine.apart:
             return {}
         return {
-            "engine": astuple(children.engine), "folder": str(children.folder), "time_s": children.limits.time_s,
-            "environment": children.environment, "keeps": self._keeps,
+            "engine": astuple(children.engine), "folder": str(children.folder),
+            "limits": astuple(children.limits), "environment": children.environment, "keeps": self._keeps,
         }  # fmt: skip
 
     def load_ahead(self, models: Iterable[str]) -> None:
@@ -441,8 +441,8 @@ class Subjects:
         cut = told["cut"]
         if cut is None:
             return child.ask({"do": "predict", "dataset": dataset, "out": str(file), "again": whole}, progress=progress)
+        from evalspec.running.engines.pieces import Cut
         from evalspec.running.parts.asking import Asking, answered_in_parts
-        from evalspec.running.parts.cut import Cut
 
         children = self._children
         with contextlib.ExitStack() as held:

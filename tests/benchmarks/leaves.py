@@ -1,10 +1,12 @@
 """A check of a table of many leaves, looked at by one process and by several children: time, memory, equal records.
 
-    python tests/benchmarks/leaves.py [--what integrity] [--rows 20000000] [--children 2] [--rounds 1] [--keep]
+    python tests/benchmarks/leaves.py [--what integrity] [--rows 20000000] [--children 2] [--rounds 1] [--keep] [--make]
 
 Tables of `large_tables.py`, the reference with a tenth of the rows. Each figure is of a process of its own, through the
 inputs that a run hands to a check; both sides must give the same record. Processor time is that of all processes, then
-that of the process that merges and that of the busiest child. The files in the folder stay with ``--keep``.
+that of the process that merges and that of the busiest child. The last line is the gain: by the clock, and by the
+processor time of one process over that of the busiest of several. The files in the folder stay with ``--keep``; with
+``--make`` they are only made, so that a machine can become quiet before they are scanned.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
@@ -93,6 +96,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "evalspec-leaves")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--make", action="store_true")
     parser.add_argument("--side", type=int)
     options = parser.parse_args()
     if options.side is not None:
@@ -105,10 +109,13 @@ def main() -> None:
     for seed, (path, rows) in enumerate(zip(files, (options.rows // 10, options.rows), strict=True), 1):
         if not path.exists():
             make(path, rows, seed)
+    if options.make:
+        return
     names = "children | seconds | processor s | of the process itself | of one child | peak MiB | of one child | record"
     print(f"| {names} |\n|---|---|---|---|---|---|---|---|")
-    records = set()
+    records, gains = set(), []
     for _ in range(options.rounds):
+        sides = []
         for side in (1, options.children):
             command = [
                 sys.executable,
@@ -127,9 +134,15 @@ def main() -> None:
             )  # fmt: skip
             one = json.loads(done.stdout.splitlines()[-1])
             records.add(one["record"])
+            sides.append(one)
             figures = [f"{one[name]:.1f}" for name in ("seconds", "cpu_s", "own_s", "child_s", "peak_mib", "child_mib")]
             cells = " | ".join(figures)
             print(f"| {side} | {cells} | {one['record']} |", flush=True)
+        alone, several = sides
+        busiest_s = max(several["own_s"], several["child_s"])
+        gains.append((alone["seconds"] / several["seconds"], alone["cpu_s"] / busiest_s))
+    clock, processor = (median(one) for one in zip(*gains, strict=True))
+    print(f"{options.children} children: {clock:.2f} times by the clock, {processor:.2f} times by processor time")
     if not options.keep:
         for path in files:
             path.unlink()

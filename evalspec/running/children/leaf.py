@@ -30,7 +30,7 @@ def start(parts: SpecParts) -> Handler:
     def handle(question: Message, progress: Progress) -> Message:
         """States of the summaries of a leaf, in the order of the scans."""
         nonlocal looker
-        if question["scans"]:
+        if "scans" in question:
             # It comes from the process that started this one, over a socket that nobody else has.
             looker = Looker(parts, *pickle.loads(base64.b64decode(question["scans"])))
         assert looker is not None

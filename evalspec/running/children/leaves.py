@@ -3,107 +3,116 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from bisect import insort
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from evalspec.errors import EngineError, EvalspecError, WorkerError
-from evalspec.evidence.words import duration
+from evalspec.errors import EvalspecError, WorkerError
 from evalspec.language.scans import Scan, Summary, Tree
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.leaf import as_state
 from evalspec.running.children.leaf_journal import LeafJournal, note_pass
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.tables import Tables
-from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork, again_because, stopped
+from evalspec.running.engines.engine import LeafEngine, LeafWork, PieceOutcome, RowEngine
 from evalspec.running.engines.node import versions
+from evalspec.running.engines.pieces import Cut, Pieces
 from evalspec.running.engines.stamps import Stamps, stamps_of
 
 AHEAD = 2
 """Leaves for each that is looked at at once that may be looked at before an earlier one is merged."""
 
 
-@dataclass
-class _Pass:
-    """How far the leaves of a dataset have come.
+class LeafStates:
+    """States of leaves, merged in the fixed tree.
 
     Args:
-        waiting: Leaves that nobody looks at yet, in their order.
-        kinds: The class of each scan's summary, and what is merged of it so far.
-        done: States of leaves that come after one that is not merged yet.
-        merged: Leaves that are merged.
-        lost: Leaves that were lost once.
-        errors: Leaf: what can't be looked at.
+        kinds: The class of each scan's summary.
     """
 
-    waiting: deque[int]
-    kinds: Sequence[tuple[type[Summary], Tree]]
-    done: dict[int, Sequence[bytes]] = field(default_factory=dict)
-    merged: int = 0
-    lost: set[int] = field(default_factory=set)
-    errors: dict[int, EvalspecError] = field(default_factory=dict)
+    def __init__(self, kinds: Sequence[type[Summary]]) -> None:
+        self.merged = 0
+        """Leaves that are merged: all before the first one that is not there."""
+        self._trees = [(kind, Tree()) for kind in kinds]
+        self._waiting: dict[int, Sequence[bytes]] = {}
 
-    def next(self, most: int) -> int | None:
-        """The leaf to look at next, if it is none too far ahead, nor after one that can't be looked at."""
-        if not self.waiting or self.waiting[0] >= min([self.merged + most, *self.errors]):
-            return None
-        return self.waiting.popleft()
-
-    def merge(self) -> None:
-        """Merge what is next in the order of the leaves."""
-        while self.merged in self.done:
-            for (kind, tree), block in zip(self.kinds, self.done.pop(self.merged), strict=True):
+    def add(self, leaf: int, states: Sequence[bytes]) -> None:
+        """Add the states of a leaf, in the order of the scans; they are merged when those of all before it are."""
+        self._waiting[leaf] = states
+        while self.merged in self._waiting:
+            for (kind, tree), block in zip(self._trees, self._waiting.pop(self.merged), strict=True):
                 tree.add(kind.restored(as_state(block)))
             self.merged += 1
 
+    def ends(self) -> list[Summary | None]:
+        """Summaries of all rows."""
+        return [tree.end() for _, tree in self._trees]
 
-@dataclass
-class _Count:
-    """Progress of a pass.
+
+class LeafPieces(Pieces):
+    """Leaves of a dataset.
 
     Args:
         dataset: Its name.
-        rows: Of the dataset.
-        size: Rows of a leaf.
-        begun_s: When it began.
-        kept: Leaves that an earlier run had looked at.
-        looked: Leaves that were looked at.
-        looked_rows: Rows of these.
-        again: Leaves that were looked at once more.
+        cut: Of its rows.
+        states: Takes what was seen.
+        journal: Has what an earlier run has seen, and takes what is seen now.
+        engine: Looks at leaves.
+        work: How.
+        progress: Told how far they have come.
     """
 
-    dataset: str
-    rows: int
-    size: int
-    begun_s: float = field(default_factory=time.monotonic)
-    kept: int = 0
-    looked: int = 0
-    looked_rows: int = 0
-    again: int = 0
+    kind = "leaves"
+
+    def __init__(
+        self,
+        dataset: str,
+        cut: Cut,
+        states: LeafStates,
+        journal: LeafJournal,
+        engine: RowEngine,
+        work: LeafWork,
+        progress: Progress,
+    ) -> None:
+        super().__init__(cut, range(cut.pieces), engine, progress)
+        self.of, self.title = dataset, f"{dataset}: "
+        self._states, self._journal, self._work = states, journal, work
 
     @property
-    def leaves(self) -> int:
-        """Leaves of the dataset."""
-        return -(-self.rows // self.size)
+    def kept_words(self) -> str:
+        return super().kept_words if self._work.keeps else "it stopped"
 
-    def range_of(self, leaf: int) -> tuple[int, int]:
-        """First row of a leaf, and the one after its last."""
-        return leaf * self.size, min(self.rows, (leaf + 1) * self.size)
+    def next(self) -> int | None:
+        """The leaf to look at next, none too far ahead; what an earlier run has kept is taken from there."""
+        while self.waiting and self.waiting[0] < self._states.merged + AHEAD * self.engine.slots:
+            leaf = super().next()
+            kept = None if leaf is None else self._journal.get(leaf)
+            if leaf is None or kept is None:
+                return leaf
+            self.kept += 1
+            self._states.add(leaf, kept)
+        return None
 
-    def line(self, gone: Sequence[str]) -> str:
-        """How far it has come, for people.
+    def again(self, one: PieceOutcome) -> None:
+        """Have a leaf looked at once more; a log of its own says it, since what was measured is the same."""
+        super().again(one)
+        with contextlib.suppress(OSError):
+            path = self._work.log("lost")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as log:
+                log.write(f"leaf {one.number + 1} of {self.of} is scanned once more: {one.lost}\n")
 
-        Args:
-            gone: Names of nodes that were lost.
-        """
-        done, spent_s = self.kept + self.looked, max(time.monotonic() - self.begun_s, 1e-9)
-        said = f"{self.dataset}: {done:,} of {self.leaves:,} leaves"
-        if self.looked:
-            each_s = spent_s / self.looked
-            said += f", {_short(self.looked_rows / spent_s)} rows/s, {duration((self.leaves - done) * each_s)} left"
-        return said + again_because(self.again, gone)
+    def error_of(self, one: PieceOutcome) -> EvalspecError | None:
+        leaf, rows = f"leaf {one.number + 1} of {self.of}", self.cut.rows_of(one.number)
+        if one.lost:
+            return WorkerError(f"{leaf} was lost twice: {one.lost}")
+        if one.error is None and one.rows != rows:
+            said = f"{leaf} gave {one.rows:,} rows in place of {rows:,}"
+            return WorkerError(f"{said}; its files changed while they were read")
+        return one.error
+
+    def keep(self, one: PieceOutcome) -> None:
+        self._journal.put(one.number, one.blocks)
+        self._states.add(one.number, one.blocks)
 
 
 class Leaves:
@@ -163,109 +172,35 @@ class Leaves:
             return {}
         stamps = stamps_of(part, self._parts.access)
         mergeable = {key: scans[key] for key in kinds}
-        trees = [(kind, Tree()) for kind in kinds.values()]
-        count = _Count(dataset, rows, size)
-        state = _Pass(deque(range(count.leaves)), trees)
+        cut, states = Cut(rows, size), LeafStates([*kinds.values()])
         # Of object storage what was listed says which contents are read.
         objects = [one.model_dump_json() for one in part.stamps(self._parts.access)]
-        journal = self._journal(f"{part.model_dump_json()}{objects}", mergeable, stamps, count)
+        journal = self._journal(f"{part.model_dump_json()}{objects}", mergeable, stamps, dataset, cut)
+        leaves = LeafPieces(dataset, cut, states, journal, self._engine, self._work, self._progress)
         try:
             self._engine.aim(dataset, mergeable, stamps)
-            self._go(state, count, journal)
+            leaves.run()
         except BaseException:
             self.close()
             raise
         finally:
             journal.close()
-            self._note(count)
-        ends = {key: tree.end() for key, (_, tree) in zip(kinds, trees, strict=True)}
-        return {key: one for key, one in ends.items() if one is not None}
+            self._note(leaves)
+        return {key: one for key, one in zip(kinds, states.ends(), strict=True) if one is not None}
 
-    def _journal(self, part: str, scans: Mapping[str, Scan], stamps: Stamps, count: _Count) -> LeafJournal:
+    def _journal(self, part: str, scans: Mapping[str, Scan], stamps: Stamps, dataset: str, cut: Cut) -> LeafJournal:
         if not self._work.keeps or not stamps:
             return LeafJournal(self._work.folder, None, ())
-        basis = [part, sorted(stamps.items()), count.rows, count.size, versions()]
-        keys = [(count.dataset, key, scan.columns) for key, scan in scans.items()]
+        basis = [part, sorted(stamps.items()), cut.rows, cut.size, versions()]
+        keys = [(dataset, key, scan.columns) for key, scan in scans.items()]
         return LeafJournal(self._work.folder, basis, keys)
 
-    def _go(self, state: _Pass, count: _Count, journal: LeafJournal) -> None:
-        flying = set[int]()
-        while True:
-            try:
-                self._send(state, count, journal, flying)
-                outcomes = self._engine.finished() if flying else None
-            except EngineError as error:
-                raise self._stopped(error, count) from error
-            if outcomes is None:
-                break
-            for one in outcomes:
-                # One that was given up as lost may still answer: a leaf counts once.
-                if one.leaf in flying:
-                    flying.remove(one.leaf)
-                    self._take(one, state, count, journal)
-            state.merge()
-            self._progress(float(count.kept + count.looked), float(count.leaves), count.line(self._engine.gone))
-        if state.errors:
-            raise state.errors[min(state.errors)]
-
-    def _send(self, state: _Pass, count: _Count, journal: LeafJournal, flying: set[int]) -> None:
-        """Have as many leaves looked at as can be; what an earlier run has kept is taken from there."""
-        while (leaf := self._next(state, flying)) is not None:
-            states = journal.get(leaf)
-            if states is None:
-                self._engine.submit(leaf, *count.range_of(leaf))
-                flying.add(leaf)
-                continue
-            count.kept += 1
-            state.done[leaf] = states
-            state.merge()
-
-    def _next(self, state: _Pass, flying: set[int]) -> int | None:
-        slots = self._engine.slots
-        return None if len(flying) >= slots else state.next(AHEAD * slots)
-
-    def _take(self, one: LeafOutcome, state: _Pass, count: _Count, journal: LeafJournal) -> None:
-        """Take what became of a leaf; one that was lost is looked at once more."""
-        leaf, dataset = one.leaf, count.dataset
-        first, stop = count.range_of(leaf)
-        if one.lost and leaf in state.lost:
-            state.errors[leaf] = WorkerError(f"leaf {leaf + 1} of {dataset} was lost twice: {one.lost}")
-        elif one.lost:
-            state.lost.add(leaf)
-            insort(state.waiting, leaf)
-            count.again += 1
-            self._write("lost", f"leaf {leaf + 1} of {dataset} is scanned once more: {one.lost}")
-        elif one.error is not None:
-            state.errors[leaf] = one.error
-        elif one.rows != stop - first:
-            said = f"leaf {leaf + 1} of {dataset} gave {one.rows:,} rows in place of {stop - first:,}"
-            state.errors[leaf] = WorkerError(f"{said}; its files changed while they were read")
-        else:
-            journal.put(leaf, one.states)
-            state.done[leaf] = one.states
-            count.looked += 1
-            count.looked_rows += one.rows
-
-    def _stopped(self, error: EngineError, count: _Count) -> EngineError:
-        """The error with how far it has come."""
-        done = count.kept + count.looked
-        kept = f"{done:,} of {count.leaves:,} leaves of {count.dataset} are kept" if self._work.keeps else "it stopped"
-        return stopped(error, kept)
-
-    def _note(self, count: _Count) -> None:
+    def _note(self, leaves: LeafPieces) -> None:
         told = {
-            "dataset": count.dataset, "leaves": count.looked, "kept": count.kept, "leaf_rows": count.size,
-            "again": count.again, "lost": list(self._engine.gone),
+            "dataset": leaves.of, "leaves": leaves.seen, "kept": leaves.kept, "leaf_rows": leaves.cut.size,
+            "again": len(leaves.lost), "lost": list(self._engine.gone),
         }  # fmt: skip
         note_pass(self._work.folder, told)
-
-    def _write(self, which: str, line: str) -> None:
-        """Write a line into a log of its own; what was measured does not show it, since it is the same."""
-        with contextlib.suppress(OSError):
-            path = self._work.log(which)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as log:
-                log.write(f"{line}\n")
 
 
 def engine_of(parts: SpecParts, work: LeafWork) -> LeafEngine:
@@ -279,14 +214,6 @@ def engine_of(parts: SpecParts, work: LeafWork) -> LeafEngine:
         from evalspec.running.engines.remote import RemoteLeaves
 
         return RemoteLeaves(parts, work)
-    from evalspec.running.engines.local import LocalEngine
+    from evalspec.running.engines.local import LocalLeaves
 
-    return LocalEngine(parts, work)
-
-
-def _short(rate: float) -> str:
-    """A rate in a few letters."""
-    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if rate >= size:
-            return f"{rate / size:.3g}{letter}"
-    return f"{rate:.3g}"
+    return LocalLeaves(parts, work)

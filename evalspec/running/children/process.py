@@ -139,8 +139,7 @@ class Child:
 
     def answer(self, *, progress: Progress | None = None, time_s: float | None = None) -> Message:
         """Wait for the answer to what `tell` asked."""
-        allowed_s = self.limits.time_s if time_s is None else time_s
-        deadline = time.monotonic() + allowed_s
+        begun_s = time.monotonic()
         while True:
             ready, _, _ = select.select([self._channel], [], [], WATCH_EVERY_S)
             if ready:
@@ -157,10 +156,7 @@ class Child:
                     progress(*message["progress"])
             if self._on_wait is not None:
                 self._on_wait()
-            self.watch_memory()
-            if time.monotonic() > deadline:
-                self.kill()
-                raise WorkerError(f"{self.role} did not answer within {allowed_s:g} s and was killed")
+            self.watch(begun_s, time_s)
 
     def _block(self) -> bytes:
         block = receive_bytes(self._channel)
@@ -172,12 +168,23 @@ class Child:
         """Descriptor that can be read when it answers, or has ended: `select` takes children."""
         return self._channel.fileno()
 
-    def watch_memory(self) -> None:
-        """Kill it where it uses too much; whoever waits for several children does not wait in `answer`.
+    def watch(self, begun_s: float, time_s: float | None = None) -> None:
+        """Kill it where it uses or takes too much; whoever waits for several children does not wait in `answer`.
+
+        Args:
+            begun_s: When its answer was first waited for, by the monotonic clock.
+            time_s: Longest time for it; None: as its limits have it.
 
         Raises:
             WorkerError: It did.
         """
+        self._watch_memory()
+        allowed_s = self.limits.time_s if time_s is None else time_s
+        if time.monotonic() > begun_s + allowed_s:
+            self.kill()
+            raise WorkerError(f"{self.role} did not answer within {allowed_s:g} s and was killed")
+
+    def _watch_memory(self) -> None:
         limit, now = self.limits.memory_bytes, time.monotonic()
         # A child that says how far it has come comes by here more often, and all processes are looked through.
         if limit is None or now - self._watched < WATCH_EVERY_S:

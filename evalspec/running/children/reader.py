@@ -104,7 +104,7 @@ def _by_leaves(name: str, parts: SpecParts, question: Message, progress: Progres
     if rows is None or rows <= MOST_ROWS:
         return None
     choice, folder = EngineChoice(*question["engine"]), Path(question["folder"])
-    limits, environment = Limits(question["time_s"]), question["environment"]
+    limits, environment = Limits(*question["limits"]), question["environment"]
     work = LeafWork(choice, folder, "digest", limits, environment, question["keeps"])
     leaves = Leaves(parts, work, tables, progress)
     try:

@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
-from evalspec.errors import EngineError, EvalspecError
+from evalspec.errors import EvalspecError
 from evalspec.language.scans import Scan
 from evalspec.running.children.process import Limits
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.engines.cluster import Needs
 from evalspec.running.engines.stamps import Stamps
 
-Outcome = TypeVar("Outcome", covariant=True)
-
 
 @dataclass(frozen=True, slots=True)
-class LeafOutcome:
-    """End of a leaf: states, an error, or nothing, since it was lost.
+class PieceOutcome:
+    """End of a piece, a leaf or a part: what was made of its rows, an error, or nothing, since it was lost.
 
     Args:
-        leaf: Its number.
+        number: Of the piece.
         rows: Rows that went by.
-        states: Of its summaries, in the order of the scans.
-        error: What can't be looked at.
-        lost: Why it was lost, in words; it may be looked at again.
+        blocks: Of a leaf the states of its summaries, in the order of the scans; of a part its file.
+        told: What is said beside.
+        error: What is wrong with the rows.
+        lost: Why it was lost, in words; it may be seen to again.
     """
 
-    leaf: int
+    number: int
     rows: int = 0
-    states: Sequence[bytes] = ()
+    blocks: Sequence[bytes] = ()
+    told: Mapping[str, Any] = field(default_factory=dict)
     error: EvalspecError | None = None
     lost: str = ""
 
 
-class RowEngine(Protocol[Outcome]):
-    """Has something made of rows that follow each other, many times at once.
+class RowEngine(Protocol):
+    """Has something made of pieces, which are rows that follow each other, many at once.
 
     Each call raises an `EngineError` where the engine itself is gone.
     """
@@ -51,7 +51,7 @@ class RowEngine(Protocol[Outcome]):
         """Have some rows seen to; there are never more than `slots` on their way."""
         ...
 
-    def finished(self) -> Sequence[Outcome]:
+    def finished(self) -> Sequence[PieceOutcome]:
         """Ends since; some engines wait for the first one, and may give up and return none."""
         ...
 
@@ -60,7 +60,7 @@ class RowEngine(Protocol[Outcome]):
         ...
 
 
-class LeafEngine(RowEngine[LeafOutcome], Protocol):
+class LeafEngine(RowEngine, Protocol):
     """Looks at leaves."""
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
@@ -74,29 +74,6 @@ class LeafEngine(RowEngine[LeafOutcome], Protocol):
         ...
 
 
-def again_because(count: int, gone: Sequence[str]) -> str:
-    """End of a line of progress on what was lost and is made again; empty where nothing was.
-
-    Args:
-        count: How many.
-        gone: Names of nodes that were lost.
-    """
-    if not count:
-        return ""
-    why = f": {'node' if len(gone) == 1 else 'nodes'} {', '.join(gone[:3])} lost" if gone else ""
-    return f" ({count} again{why})"
-
-
-def stopped(error: EngineError, kept: str) -> EngineError:
-    """The error of an engine that is gone, with what is kept.
-
-    Args:
-        error: As it was raised.
-        kept: A clause.
-    """
-    return EngineError(f"{error}; {kept}: start the cluster again, then pass --resume to go on")
-
-
 @dataclass(frozen=True, slots=True)
 class LeafWork:
     """How leaves are looked at.
@@ -105,7 +82,7 @@ class LeafWork:
         choice: The engine.
         folder: Of the run.
         name: What logs are called.
-        limits: Of the whole that the leaves belong to; only the time holds for each leaf.
+        limits: Of each child that looks at leaves; of a node's only the time.
         environment: Of the processes that look at leaves.
         keeps: Leaves that have ended are written down, and those that were are not looked at again.
         needs: What each takes of a node.

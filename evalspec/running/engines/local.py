@@ -1,4 +1,4 @@
-"""Children of this process that look at leaves."""
+"""Children of this machine that see to pieces of a dataset, each to one at a time."""
 
 from __future__ import annotations
 
@@ -6,21 +6,107 @@ import base64
 import pickle
 import select
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from evalspec.errors import EvalspecError, WorkerError
 from evalspec.language.scans import Scan
 from evalspec.running.children.jobs import SpecParts
-from evalspec.running.children.messages import BLOCKS
-from evalspec.running.children.process import Child, Limits
-from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork
+from evalspec.running.children.messages import BLOCKS, Message
+from evalspec.running.children.process import Child
+from evalspec.running.engines.engine import LeafEngine, LeafWork, PieceOutcome, RowEngine
 from evalspec.running.engines.stamps import Stamps
 
 WAIT_S = 1.0
 
 
-class LocalEngine(LeafEngine):
-    """Several children, each with one leaf at a time.
+class LocalEngine(RowEngine):
+    """Several children; one that has ended is replaced when the next piece comes.
+
+    Args:
+        start: Starts a child, for a place among them.
+        slots: How many.
+        asked: What each is asked, but for the rows.
+        first: A child that is there, and that is not ended with the others; None: there is none.
+        on_wait: Called while pieces are waited for; what it raises ends the wait.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[int], Child],
+        slots: int,
+        asked: Mapping[str, object],
+        first: Child | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> None:
+        self.slots = slots
+        self.gone: Sequence[str] = ()
+        self._start, self._asked, self._first, self._on_wait = start, asked, first, on_wait
+        self._children: dict[int, Child] = {} if first is None else {0: first}
+        self._flying: dict[int, tuple[int, float]] = {}
+        """Place of a child: its piece, and when it was asked."""
+        self._lost: dict[int, str] = {}
+        """Place of a child that has ended with its piece, and why."""
+
+    def question(self, child: Child) -> Message:
+        """Question to a child, but for the rows."""
+        return dict(self._asked)
+
+    def submit(self, number: int, start: int, stop: int) -> None:
+        place = next(place for place in range(self.slots) if place not in self._flying)
+        self._flying[place] = number, time.monotonic()
+        try:
+            child = self._child(place)
+            child.tell({**self.question(child), "start": start, "stop": stop})
+        except WorkerError as error:
+            # Whoever takes its answer is told.
+            self._lost[place] = str(error)
+
+    def finished(self) -> Sequence[PieceOutcome]:
+        if self._on_wait is not None:
+            self._on_wait()
+        waiting = {place: self._children[place] for place in self._flying if place not in self._lost}
+        ready, _, _ = select.select(waiting.values(), [], [], 0.0 if self._lost else WAIT_S)
+        for place, child in waiting.items():
+            if child not in ready:
+                try:
+                    child.watch(self._flying[place][1])
+                except WorkerError as error:
+                    self._lost[place] = str(error)
+        ended = [place for place in self._flying if place in self._lost or self._children[place] in ready]
+        return [self._outcome(place) for place in ended]
+
+    def close(self) -> None:
+        for place, child in self._children.items():
+            # The first one is somebody else's, unless it is at work on what nobody waits for.
+            if child is not self._first or place in self._flying:
+                child.close()
+        self._children.clear()
+        self._flying.clear()
+        self._lost.clear()
+
+    def _child(self, place: int) -> Child:
+        child = self._children.get(place)
+        if child is None or not child.alive:
+            if child is not None:
+                child.close()
+            child = self._children[place] = self._start(place)
+        return child
+
+    def _outcome(self, place: int) -> PieceOutcome:
+        number, _ = self._flying.pop(place)
+        if place in self._lost:
+            return PieceOutcome(number, lost=self._lost.pop(place))
+        child = self._children[place]
+        try:
+            answer = child.answer()
+        except EvalspecError as error:
+            return PieceOutcome(number, error=error) if child.alive else PieceOutcome(number, lost=str(error))
+        blocks = answer.pop(BLOCKS)
+        return PieceOutcome(number, answer["rows"], blocks, answer)
+
+
+class LocalLeaves(LocalEngine, LeafEngine):
+    """Children that look at leaves.
 
     Args:
         parts: Of the spec.
@@ -28,78 +114,21 @@ class LocalEngine(LeafEngine):
     """
 
     def __init__(self, parts: SpecParts, work: LeafWork) -> None:
-        self.slots = work.choice.children
-        self.gone: Sequence[str] = ()
-        self._parts, self._work = parts, work
-        self._packed = ""
-        self._children: dict[int, Child] = {}
-        self._knows: dict[int, str] = {}
-        self._flying: dict[int, tuple[int, float]] = {}
-        """Place of a child: its leaf, and when it was asked."""
-        self._ends: dict[int, WorkerError] = {}
+        def start(place: int) -> Child:
+            return Child(
+                "evalspec.running.children.leaf", parts, limits=work.limits, log=work.log(place + 1),
+                environment=work.environment, secrets=parts.access.secrets,
+            )  # fmt: skip
+
+        super().__init__(start, work.choice.children, {})
+        self._aimed = set[Child]()
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
-        self._packed = base64.b64encode(pickle.dumps((dataset, dict(scans)))).decode("ascii")
+        self._asked = {"scans": base64.b64encode(pickle.dumps((dataset, dict(scans)))).decode("ascii")}
+        self._aimed.clear()
 
-    def submit(self, leaf: int, start: int, stop: int) -> None:
-        place = next(place for place in range(self.slots) if place not in self._flying)
-        self._flying[place] = leaf, time.monotonic()
-        try:
-            if not self._alive(place):
-                self._let_go(place)
-                self._children[place] = self._started(place)
-            known = self._knows.get(place) == self._packed
-            self._knows[place] = self._packed
-            question = {"start": start, "stop": stop, "scans": "" if known else self._packed}
-            self._children[place].tell(question)
-        except WorkerError as error:
-            # Whoever takes its answer is told.
-            self._ends[place] = error
-
-    def finished(self) -> Sequence[LeafOutcome]:
-        return [self._outcome(place, self._flying.pop(place)[0]) for place in self._ready()]
-
-    def close(self) -> None:
-        for place in list(self._children):
-            self._let_go(place)
-        self._ends.clear()
-        self._flying.clear()
-
-    def _alive(self, place: int) -> bool:
-        return place in self._children and self._children[place].alive
-
-    def _let_go(self, place: int) -> None:
-        self._knows.pop(place, None)
-        if place in self._children:
-            self._children.pop(place).close()
-
-    def _ready(self) -> list[int]:
-        """Children that have answered, have ended, or take too long."""
-        if self._ends:
-            return list(self._ends)
-        ready, _, _ = select.select([self._children[place] for place in self._flying], [], [], WAIT_S)
-        late = time.monotonic() - self._work.limits.time_s
-        return [place for place, (_, since) in self._flying.items() if self._children[place] in ready or since < late]
-
-    def _outcome(self, place: int, leaf: int) -> LeafOutcome:
-        try:
-            if place in self._ends:
-                raise self._ends.pop(place)
-            # One that is late has no more time.
-            ready, _, _ = select.select([self._children[place]], [], [], 0)
-            answer = self._children[place].answer(time_s=None if ready else 0.0)
-        except EvalspecError as error:
-            if self._alive(place):
-                return LeafOutcome(leaf, error=error)
-            return LeafOutcome(leaf, lost=str(error))
-        return LeafOutcome(leaf, answer["rows"], answer[BLOCKS])
-
-    def _started(self, place: int) -> Child:
-        return Child(
-            "evalspec.running.children.leaf",
-            self._parts,
-            limits=Limits(time_s=self._work.limits.time_s),
-            log=self._work.log(place + 1),
-            environment=self._work.environment,
-            secrets=self._parts.access.secrets,
-        )
+    def question(self, child: Child) -> Message:
+        """The scans, which each child is told once."""
+        known = child in self._aimed
+        self._aimed.add(child)
+        return {} if known else super().question(child)

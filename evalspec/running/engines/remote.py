@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.messages import BLOCKS, Message
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.engines.driver import DriverJob
-from evalspec.running.engines.engine import LeafEngine, LeafOutcome, LeafWork, Outcome, RowEngine
+from evalspec.running.engines.engine import LeafEngine, LeafWork, PieceOutcome, RowEngine
 from evalspec.running.engines.leaf_job import LeafJob
 from evalspec.running.engines.stamps import Stamps
 
@@ -40,43 +39,40 @@ class DriverChild(Protocol):
         ...
 
 
-class RemoteEngine(RowEngine[Outcome], ABC):
+class RemoteEngine(RowEngine):
     """Nodes of a cluster, by way of its driver, which is started with the first rows.
 
     Args:
         work: How.
-        start: Starts a driver.
+        job: What is to be made of rows, as it travels.
+        on_wait: Called while rows are waited for; what it raises ends the wait.
     """
 
-    def __init__(self, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None) -> None:
+    def __init__(self, work: LeafWork, job: bytes = b"", on_wait: Callable[[], None] | None = None) -> None:
         self.gone: Sequence[str] = ()
         # Until the first rows are submitted: where all of them are kept, nobody is asked.
         self.slots = 1
-        self.job = b""
-        """What is to be made of rows, as it travels."""
-        self._work = work
-        self._start = driver_child if start is None else start
+        self.job = job
+        self._work, self._on_wait = work, on_wait
         self._driver: DriverChild | None = None
         self._sent = b""
         self._waiting: list[tuple[int, int, int]] = []
 
-    @abstractmethod
-    def outcome_of(self, told: Mapping[str, Any], blocks: Sequence[bytes]) -> Outcome:
-        """Outcome as a node tells it, with the blocks of bytes that came with it."""
-
     def submit(self, number: int, start: int, stop: int) -> None:
         if self._driver is None:
-            self._driver = self._start(self._work)
+            self._driver = driver_child(self._work)
             self.slots = max(1, int(self._ask({"do": "open"}, OPEN_S)["slots"]))
         self._waiting.append((number, start, stop))
 
-    def finished(self) -> Sequence[Outcome]:
+    def finished(self) -> Sequence[PieceOutcome]:
+        if self._on_wait is not None:
+            self._on_wait()
         job = "" if self._sent == self.job else base64.b64encode(self.job).decode("ascii")
         answer = self._ask({"do": "look", "job": job, "leaves": self._waiting}, ANSWER_S)
         self._sent, self._waiting = self.job, []
         self.slots, self.gone = max(1, int(answer["slots"])), answer["gone"]
         blocks = iter(answer.get(BLOCKS, ()))
-        return [self.outcome_of(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
+        return [_outcome(one, [next(blocks) for _ in range(one["blocks"])]) for one in answer["finished"]]
 
     def close(self) -> None:
         driver, self._driver = self._driver, None
@@ -94,35 +90,30 @@ class RemoteEngine(RowEngine[Outcome], ABC):
             raise EngineError(f"{self._work.choice.words} is gone ({error})") from error
 
 
-class RemoteLeaves(RemoteEngine[LeafOutcome], LeafEngine):
+class RemoteLeaves(RemoteEngine, LeafEngine):
     """Nodes of a cluster that look at leaves.
 
     Args:
         parts: Of the spec.
         work: How.
-        start: Starts a driver.
     """
 
-    def __init__(
-        self, parts: SpecParts, work: LeafWork, start: Callable[[LeafWork], DriverChild] | None = None
-    ) -> None:
-        super().__init__(work, start)
+    def __init__(self, parts: SpecParts, work: LeafWork) -> None:
+        super().__init__(work)
         self._parts = parts
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
         self.job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
 
-    def outcome_of(self, told: Mapping[str, Any], blocks: Sequence[bytes]) -> LeafOutcome:
-        if "lost" in told:
-            return LeafOutcome(told["leaf"], lost=told["lost"])
-        if "error" in told:
-            return LeafOutcome(told["leaf"], error=error_of(told))
-        return LeafOutcome(told["leaf"], told["rows"], blocks)
 
-
-def error_of(told: Mapping[str, Any]) -> EvalspecError:
-    """The error that a node has told."""
-    return KINDS.get(told["error"], WorkerError)(told["message"])
+def _outcome(told: Mapping[str, Any], blocks: Sequence[bytes]) -> PieceOutcome:
+    """Outcome as a node tells it, with the blocks of bytes that came with it."""
+    number = int(told["leaf"])
+    if "lost" in told:
+        return PieceOutcome(number, lost=told["lost"])
+    if "error" in told:
+        return PieceOutcome(number, error=KINDS.get(told["error"], WorkerError)(told["message"]))
+    return PieceOutcome(number, told["rows"], blocks, told.get("beside", {}))
 
 
 def shared(parts: SpecParts, datasets: Sequence[str], models: Sequence[str] = ()) -> SpecParts:

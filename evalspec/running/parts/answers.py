@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from bisect import insort
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from evalspec.answers.again import ROWS, UNLIKE
-from evalspec.errors import EngineError, EvalspecError, InputError, WorkerError
+from evalspec.errors import EvalspecError, InputError, WorkerError
 from evalspec.evidence.frozen import Cell
-from evalspec.evidence.words import duration, plural
+from evalspec.evidence.words import plural
 from evalspec.running.children.messages import Progress
-from evalspec.running.engines.engine import again_because, stopped
-from evalspec.running.parts.cut import Cut
-from evalspec.running.parts.engine import PartEngine, PartOutcome
+from evalspec.running.engines.engine import PieceOutcome, RowEngine
+from evalspec.running.engines.pieces import Cut, Pieces
 from evalspec.running.parts.kept import KeptParts
 
 ALIKE = ("framework", "provider", "precision", "device", "threads")
@@ -26,30 +22,7 @@ SAME = ("version", "classes", "mask_shape", "extracted_as")
 SUMS = ("padded_rows", ROWS, UNLIKE)
 
 
-@dataclass
-class _State:
-    """How far the parts have come.
-
-    Args:
-        waiting: Parts that nobody answers yet, in their order.
-        flying: Parts that somebody answers.
-        errors: Part: what can't be answered.
-        answered: Parts that were answered now.
-    """
-
-    waiting: deque[int]
-    flying: set[int] = field(default_factory=set)
-    errors: dict[int, EvalspecError] = field(default_factory=dict)
-    answered: int = 0
-
-    def next(self) -> int | None:
-        """The part to answer next; none that comes after one that can't be answered."""
-        if not self.waiting or any(one < self.waiting[0] for one in self.errors):
-            return None
-        return self.waiting.popleft()
-
-
-class PartAnswers:
+class PartAnswers(Pieces):
     """Has the parts of a dataset answered that are not kept.
 
     Args:
@@ -61,76 +34,34 @@ class PartAnswers:
         progress: Told how far they have come.
     """
 
+    kind = "parts"
+
     def __init__(
         self,
         what: str,
         cut: Cut,
         kept: KeptParts,
-        engine: PartEngine,
+        engine: RowEngine,
         observed: Mapping[str, Any],
         progress: Progress,
     ) -> None:
-        self._what, self._cut, self._kept, self._observed = what, cut, kept, observed
-        self._engine, self._progress = engine, progress
-        self._lost: set[int] = set()
-        self._begun_s = time.monotonic()
+        super().__init__(cut, [one for one in range(cut.pieces) if one not in kept.parts], engine, progress)
+        self.of = f"the {what}"
+        self._what, self._on_disk, self._observed = what, kept, observed
 
-    @property
-    def again(self) -> int:
-        """Parts that were lost, and answered once more."""
-        return len(self._lost)
+    def error_of(self, one: PieceOutcome) -> EvalspecError | None:
+        rows = self.cut.words(one.number)
+        if one.lost:
+            return WorkerError(f"no {self._what} for {rows}: they were lost twice: {one.lost}")
+        if one.error is not None:
+            return type(one.error)(f"no {self._what} for {rows}: {one.error}")
+        if one.rows != self.cut.rows_of(one.number):
+            return WorkerError(f"{one.rows:,} answers to {rows} of the {self._what}; the files changed meanwhile")
+        other = self._otherwise(one.told)
+        return None if other is None else InputError(f"no {self._what} for {rows}: {other}")
 
-    def answer(self) -> None:
-        """Have all parts answered.
-
-        Raises:
-            InputError: Rows can't be answered; of several parts the first one's is told.
-            WorkerError: A part was lost, and once more.
-            EngineError: The engine is gone.
-            WriteError: A part can't be written.
-        """
-        state = _State(deque(number for number in range(self._cut.parts) if number not in self._kept.parts))
-        try:
-            self._go(state)
-        except EngineError as error:
-            done = f"{len(self._kept.parts):,} of {self._cut.parts:,} parts of the {self._what} are kept"
-            raise stopped(error, done) from error
-        if state.errors:
-            raise state.errors[min(state.errors)]
-
-    def _go(self, state: _State) -> None:
-        while True:
-            while len(state.flying) < self._engine.slots and (number := state.next()) is not None:
-                state.flying.add(number)
-                self._engine.submit(number, *self._cut.range_of(number))
-            if not state.flying:
-                return
-            self._progress(float(len(self._kept.parts)), float(self._cut.parts), self._line(state))
-            for one in self._engine.finished():
-                # One that was given up as lost may still answer: a part counts once.
-                if one.number in state.flying:
-                    state.flying.remove(one.number)
-                    self._take(one, state)
-
-    def _take(self, one: PartOutcome, state: _State) -> None:
-        """Take what became of a part; one that was lost is answered once more."""
-        number, rows = one.number, self._cut.words(one.number)
-        first, stop = self._cut.range_of(number)
-        if one.lost and number in self._lost:
-            state.errors[number] = WorkerError(f"no {self._what} for {rows}: they were lost twice: {one.lost}")
-        elif one.lost:
-            self._lost.add(number)
-            insort(state.waiting, number)
-        elif one.error is not None:
-            state.errors[number] = type(one.error)(f"no {self._what} for {rows}: {one.error}")
-        elif one.told["rows"] != stop - first:
-            said = f"{one.told['rows']:,} answers to {rows} of the {self._what}; the files changed meanwhile"
-            state.errors[number] = WorkerError(said)
-        elif (other := self._otherwise(one.told)) is not None:
-            state.errors[number] = InputError(f"no {self._what} for {rows}: {other}")
-        else:
-            self._kept.put(number, one.told, one.file)
-            state.answered += 1
+    def keep(self, one: PieceOutcome) -> None:
+        self._on_disk.put(one.number, one.told, one.blocks[0])
 
     def _otherwise(self, told: Mapping[str, Any]) -> str | None:
         """Difference to this machine's process, or to other parts, in words; None: there is none."""
@@ -138,19 +69,10 @@ class PartAnswers:
             mine, theirs = self._observed.get(name), told["observed"].get(name)
             if mine != theirs:
                 return f"the model ran with {name} {theirs}, and here with {mine}; install the same on every node"
-        for one in self._kept.parts.values():
+        for one in self._on_disk.parts.values():
             differing = next((name for name in SAME if told["told"].get(name) != one["told"].get(name)), None)
             return None if differing is None else f"their {differing} are not those of other rows"
         return None
-
-    def _line(self, state: _State) -> str:
-        """How far it has come, for people."""
-        done, parts = len(self._kept.parts), self._cut.parts
-        said = f"{done:,} of {parts:,} parts"
-        if state.answered:
-            left_s = (parts - done) * (time.monotonic() - self._begun_s) / state.answered
-            said += f", {duration(left_s)} left"
-        return said + again_because(self.again, self._engine.gone)
 
 
 def listed(cut: Cut, kept: Mapping[int, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -160,7 +82,7 @@ def listed(cut: Cut, kept: Mapping[int, Mapping[str, Any]]) -> list[dict[str, An
         cut: Of the dataset.
         kept: Number: what was said beside it.
     """
-    ranges = [cut.range_of(number) for number in range(cut.parts)]
+    ranges = [cut.range_of(number) for number in range(cut.pieces)]
     return [
         {"first_row": first, "rows": stop - first, "sha256": kept[number]["sha256"], "cpu": kept[number]["cpu"]}
         for number, (first, stop) in enumerate(ranges)

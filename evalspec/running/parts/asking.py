@@ -15,15 +15,14 @@ from evalspec.running.children.messages import Progress
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.engines.choice import EngineChoice
 from evalspec.running.engines.cluster import Needs
-from evalspec.running.engines.engine import LeafWork
-from evalspec.running.engines.remote import shared
+from evalspec.running.engines.engine import LeafWork, RowEngine
+from evalspec.running.engines.local import LocalEngine
+from evalspec.running.engines.pieces import Cut
+from evalspec.running.engines.remote import RemoteEngine, shared
 from evalspec.running.engines.stamps import stamps_of, stamps_of_files
 from evalspec.running.parts.answers import PartAnswers, listed, observed_in
-from evalspec.running.parts.cut import Cut
-from evalspec.running.parts.engine import PartEngine
 from evalspec.running.parts.kept import KeptParts
 from evalspec.running.parts.part_job import PartJob
-from evalspec.running.parts.pool import WorkerPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,43 +78,41 @@ def answered_in_parts(
         The question to a worker that writes the list, and what was observed of the model, with rows and files read.
 
     Raises:
-        EvalspecError: As `evalspec.running.parts.answers.PartAnswers.answer`.
+        EvalspecError: As `evalspec.running.engines.pieces.Pieces.run`.
+        WriteError: A part can't be written.
     """
     kept = KeptParts(asking.folder, file, key)
-    before = len(kept.parts)
     with contextlib.closing(kept), contextlib.closing(_engine(asking, cut, child)) as engine:
         what = f"answers of {asking.model} on {asking.dataset}"
         answers = PartAnswers(what, cut, kept, engine, asking.observed, progress)
         try:
-            answers.answer()
+            answers.run()
         finally:
-            counted = {"parts": len(kept.parts) - before, "kept": before, "again": answers.again}
+            counted = {"parts": answers.seen, "kept": answers.kept, "again": len(answers.lost)}
             note_pass(asking.folder, {**counted, "lost": list(engine.gone)})
-        beside = [kept.parts[number] for number in range(cut.parts)]
+        beside = [kept.parts[number] for number in range(cut.pieces)]
     read = {path: digest for one in beside for path, digest in one["read"].items()}
     told = {**beside[0]["told"], "details": {"batch": beside[0]["facts"]["batch"]}}
     question = {"do": "list", "out": str(file), "parts": listed(cut, kept.parts), "told": told}
     return question, {"observed": observed_in(beside), "rows": cut.rows, "read": read}
 
 
-def _engine(asking: Asking, cut: Cut, child: Child) -> PartEngine:
+def _engine(asking: Asking, cut: Cut, child: Child) -> RowEngine:
     gpus = 0 if asking.spec.device == "cpu" else 1
     if asking.choice.address and cut.elsewhere:
-        from evalspec.running.parts.remote import RemoteParts
-
         work = LeafWork(
-            asking.choice, asking.folder, f"answers-{asking.model}", Limits(time_s=asking.limits.time_s),
-            asking.environment, needs=Needs(asking.threads, gpus, stays=True),
+            asking.choice, asking.folder, f"answers-{asking.model}", asking.limits, asking.environment,
+            needs=Needs(asking.threads, gpus, stays=True),
         )  # fmt: skip
-        return RemoteParts(_job(asking, cut), work, asking.on_wait)
+        return RemoteEngine(work, _job(asking, cut).packed, asking.on_wait)
     # One on a GPU that the spec names has that to itself.
-    slots = 1 if asking.choice.address or gpus else min(asking.choice.children, cut.parts)
+    slots = 1 if asking.choice.address or gpus else min(asking.choice.children, cut.pieces)
     question = {"do": "part", "dataset": asking.dataset, "rows": cut.rows}
 
     def start(place: int) -> Child:
         return asking.start(f"worker-{asking.model}-{place + 1}")
 
-    return WorkerPool(start, child, question, slots, asking.on_wait)
+    return LocalEngine(start, slots, question, child, asking.on_wait)
 
 
 def _job(asking: Asking, cut: Cut) -> PartJob:

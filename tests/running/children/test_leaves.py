@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,12 +35,15 @@ from evalspec.running import equal_rows
 from evalspec.running.children import checking, reader
 from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
 from evalspec.running.children.leaf import as_bytes
-from evalspec.running.children.leaf_journal import passes_of, remove_leaves
-from evalspec.running.children.leaves import _Pass
+from evalspec.running.children.leaf_journal import LeafJournal, passes_of, remove_leaves
+from evalspec.running.children.leaves import LeafPieces, LeafStates
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.children.tables import Tables
+from evalspec.running.engines import local
 from evalspec.running.engines.choice import LOCAL, EngineChoice
+from evalspec.running.engines.engine import LeafWork
 from evalspec.running.engines.local import LocalEngine
+from evalspec.running.engines.pieces import Cut
 from evalspec.sources.parquet import Parquet
 
 ROWS, LEAF = 5_500, 1_000
@@ -172,7 +174,7 @@ def test_leaves_that_are_kept_are_looked_at_once(folder: Path, monkeypatch: pyte
     assert answer_again(job) == first
     told = [(one["leaves"], one["kept"]) for one in passes_of(folder / "run")]
     assert told[:2] == [(6, 0), (6, 0)] and sorted(told[2:]) == [(0, 6), (1, 5)]
-    monkeypatch.setattr(LocalEngine, "_started", lambda self, place: pytest.fail("a child"))
+    monkeypatch.setattr(local, "Child", lambda *_, **__: pytest.fail("a child"))
     assert answer_again(job) == first
     path = folder / "traffic.parquet"
     os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns + 1))
@@ -218,6 +220,23 @@ def test_a_leaf_whose_child_is_killed_is_looked_at_once_more(folder: Path, monke
         with pytest.raises(WorkerError, match=r"leaf 2 of test was lost twice: .* was killed by SIGKILL"):
             answer(jobs_in(folder, 2)[0])
         assert len(dead) == 2
+    assert not alive_below()
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        (Limits(time_s=0.001), r"did not answer within 0\.001 s and was killed"),
+        (Limits(memory_bytes=1), r"used .* of resident memory, .*, and was killed; raise --memory-limit if .*"),
+    ],
+)
+def test_a_child_that_takes_too_much_is_ended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits, why: str
+) -> None:
+    """No child is there at once, so the first look at it finds it over its limit."""
+    monkeypatch.setattr(local, "WAIT_S", 0.0)
+    with pytest.raises(WorkerError, match=rf"leaf 1 of test was lost twice: leaf {why}"):
+        answer(replace(jobs_in(folder, 2)[0], limits=limits))
     assert not alive_below()
 
 
@@ -267,7 +286,7 @@ def test_of_several_errors_the_first_leafs_is_told(folder: Path, tmp_path: Path)
 
 def test_what_can_not_be_cut_starts_no_child(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    monkeypatch.setattr(LocalEngine, "_started", lambda self, place: started.append("child") or pytest.fail("a child"))
+    monkeypatch.setattr(local, "Child", lambda *_, **__: started.append("child") or pytest.fail("a child"))
     job = jobs_in(folder, 2)[0]
     filtered = {name: one.model_copy(update={"where": "x < 9"}) for name, one in job.parts.datasets.items()}
     answer(replace(job, parts=replace(job.parts, datasets=filtered)))
@@ -316,11 +335,10 @@ def test_leaves_may_be_done_in_any_order_and_twice(seed: int) -> None:
         tree.add(again)
     order = [*range(9), *random.Random(seed).sample(range(9), 5)]
     random.Random(seed).shuffle(order)
-    passing = _Pass(deque(), [(OneColumn, Tree())])
+    passing = LeafStates([OneColumn])
     for leaf in order:
-        passing.done[leaf] = [states[leaf]]
-        passing.merge()
-    merged, whole = passing.kinds[0][1].end(), tree.end()
+        passing.add(leaf, [states[leaf]])
+    (merged,), whole = passing.ends(), tree.end()
     assert merged is not None and whole is not None and passing.merged == 9
     assert bytes(as_bytes(merged.state())) == bytes(as_bytes(whole.state()))
 
@@ -336,11 +354,14 @@ def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: 
     for kept in ({}, {"d": tmp_path / "gone"}):
         handle = reader.start(replace(parts, kept=kept))
         question = {
-            "do": "dataset", "name": "d", "engine": ["local", 2, ""], "folder": str(tmp_path), "time_s": 60.0,
+            "do": "dataset", "name": "d", "engine": ["local", 2, ""], "folder": str(tmp_path), "limits": [60.0, None],
             "environment": {}, "keeps": False,
         }  # fmt: skip
         told = handle(question, lambda *_: None)
         assert told["record"] == reader.dataset_record("d", parts).model_dump(mode="json") and told["kept"] is False
+    with monkeypatch.context() as patch, pytest.raises(WorkerError, match=r"lost twice: leaf used .* MiB"):
+        patch.setattr(local, "WAIT_S", 0.0)
+        handle(question | {"limits": [60.0, 1]}, lambda *_: None)
     monkeypatch.setattr(equal_rows, "MOST_ROWS", n)
     # Few enough that copies are looked for.
     assert reader._by_leaves("d", parts, question, lambda *_: None) is None
@@ -348,11 +369,15 @@ def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: 
 
 
 def test_no_leaf_is_begun_far_ahead_or_after_an_error() -> None:
-    passing = _Pass(deque(range(9)), [])
-    assert [passing.next(4) for _ in range(6)] == [0, 1, 2, 3, None, None]
-    passing.merged = 2
-    passing.errors[5] = InputError("no")
-    assert [passing.next(4) for _ in range(3)] == [4, None, None]
+    states, work = LeafStates([]), LeafWork(EngineChoice(children=2))
+    engine, journal = LocalEngine(lambda place: pytest.fail("a child"), 2, {}), LeafJournal(work.folder, None, ())
+    leaves = LeafPieces("test", Cut(90, 10), states, journal, engine, work, lambda *_: None)
+    assert [leaves.next() for _ in range(6)] == [0, 1, 2, 3, None, None]
+    states.add(1, [])
+    assert leaves.next() is None
+    states.add(0, [])
+    leaves.errors[5] = InputError("no")
+    assert [leaves.next() for _ in range(3)] == [4, None, None]
 
 
 def family(pid: int) -> Iterator[psutil.Process]:

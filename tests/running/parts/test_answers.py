@@ -12,9 +12,9 @@ import pytest
 
 from evalspec.answers.parts import part_path
 from evalspec.errors import EngineError, EvalspecError, InputError, WorkerError
+from evalspec.running.engines.engine import PieceOutcome
+from evalspec.running.engines.pieces import Cut
 from evalspec.running.parts.answers import PartAnswers, listed, observed_in
-from evalspec.running.parts.cut import Cut
-from evalspec.running.parts.engine import PartOutcome
 from evalspec.running.parts.kept import KeptParts
 
 CUT = Cut(rows=950, size=100)
@@ -30,7 +30,7 @@ class FakeEngine:
         seed: Of the order.
     """
 
-    def __init__(self, end: Callable[[int, int], PartOutcome | None], slots: int = 3, seed: int = 0) -> None:
+    def __init__(self, end: Callable[[int, int], PieceOutcome | None], slots: int = 3, seed: int = 0) -> None:
         self.slots, self.gone = slots, ["N1"]
         self._end, self._rng = end, random.Random(seed)
         self._flying: dict[int, tuple[int, int]] = {}
@@ -41,7 +41,7 @@ class FakeEngine:
         self._flying[number] = start, stop
         self.begun.append(number)
 
-    def finished(self) -> Sequence[PartOutcome]:
+    def finished(self) -> Sequence[PieceOutcome]:
         number = self._rng.choice(list(self._flying))
         start, stop = self._flying.pop(number)
         end = self._end(number, self.begun.count(number))
@@ -51,21 +51,20 @@ class FakeEngine:
     def close(self) -> None: ...
 
 
-def answered(number: int, rows: int, **other: Any) -> PartOutcome:
-    told = {
+def answered(number: int, rows: int, **other: Any) -> PieceOutcome:
+    told: dict[str, Any] = {
         "rows": rows, "told": {"version": 1, "classes": ["a", "b"]}, "facts": {"batch": 10, "padded_rows": number},
         "cpu": "A", "observed": OBSERVED, "read": {},
     }  # fmt: skip
-    return PartOutcome(number, {**told, **other}, f"part {number}".encode())
+    told |= other
+    return PieceOutcome(number, told["rows"], [f"part {number}".encode()], told)
 
 
 def answer(folder: Path, engine: FakeEngine, said: list[str] | None = None) -> KeptParts:
     kept = KeptParts(folder, folder / "predictions-m-d.parquet", "key")
     lines = [] if said is None else said
     with contextlib.closing(kept):
-        PartAnswers(
-            "answers of m on d", CUT, kept, engine, OBSERVED, lambda done, of, line: lines.append(line)
-        ).answer()
+        PartAnswers("answers of m on d", CUT, kept, engine, OBSERVED, lambda done, of, line: lines.append(line)).run()
     return kept
 
 
@@ -93,11 +92,11 @@ def test_kinds_of_processors_that_were_mixed_are_told(tmp_path: Path) -> None:
 
 def test_one_that_is_lost_is_answered_once_more(tmp_path: Path) -> None:
     said: list[str] = []
-    engine = FakeEngine(lambda number, times: PartOutcome(number, lost="it died") if times == 1 else None)
+    engine = FakeEngine(lambda number, times: PieceOutcome(number, lost="it died") if times == 1 else None)
     answer(tmp_path, engine, said)
     assert sorted(engine.begun) == sorted([*range(10)] * 2)
     assert "again: node N1 lost" in said[-1]
-    lost = FakeEngine(lambda number, times: PartOutcome(number, lost="it died") if number == 2 else None)
+    lost = FakeEngine(lambda number, times: PieceOutcome(number, lost="it died") if number == 2 else None)
     with pytest.raises(WorkerError, match="no answers of m on d for rows 200 to 299: they were lost twice: it died"):
         answer(tmp_path / "other", lost)
 
@@ -106,8 +105,8 @@ def test_one_that_is_lost_is_answered_once_more(tmp_path: Path) -> None:
 def test_of_several_that_cant_be_answered_the_first_is_told(tmp_path: Path, seed: int) -> None:
     """Those before it are waited for, those after it are not begun; what was answered is kept."""
 
-    def end(number: int, times: int) -> PartOutcome | None:
-        return PartOutcome(number, error=InputError(f"no {number}")) if number in (4, 6) else None
+    def end(number: int, times: int) -> PieceOutcome | None:
+        return PieceOutcome(number, error=InputError(f"no {number}")) if number in (4, 6) else None
 
     engine = FakeEngine(end, slots=10, seed=seed)
     with pytest.raises(InputError, match="no answers of m on d for rows 400 to 499: no 4"):
@@ -133,7 +132,7 @@ def test_of_several_that_cant_be_answered_the_first_is_told(tmp_path: Path, seed
 def test_answers_that_dont_go_with_the_others_are_refused(tmp_path: Path, other: dict[str, Any], why: str) -> None:
     first = 1 if "told" in other else 0
 
-    def end(number: int, times: int) -> PartOutcome | None:
+    def end(number: int, times: int) -> PieceOutcome | None:
         return answered(number, **{"rows": 100, **other}) if number == first else None
 
     with pytest.raises(EvalspecError, match=why):
@@ -142,7 +141,7 @@ def test_answers_that_dont_go_with_the_others_are_refused(tmp_path: Path, other:
 
 
 def test_an_engine_that_is_gone_says_what_is_kept(tmp_path: Path) -> None:
-    def end(number: int, times: int) -> PartOutcome | None:
+    def end(number: int, times: int) -> PieceOutcome | None:
         if number == 3:
             raise EngineError("ray at HOST is gone")
         return None

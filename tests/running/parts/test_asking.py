@@ -28,10 +28,10 @@ from evalspec.running.children.leaf_journal import passes_of
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.engines import leaf_job
 from evalspec.running.engines.choice import LOCAL, EngineChoice
+from evalspec.running.engines.local import LocalEngine
 from evalspec.running.files import Journal
 from evalspec.running.journal.events import JournalEvents
 from evalspec.running.parts import part_job
-from evalspec.running.parts.pool import WorkerPool
 from evalspec.running.subjects import Children, Subjects
 from tests.running.children.test_leaves import alive_below
 from tests.running.engines.fake import FakeCluster, use
@@ -172,16 +172,16 @@ def test_a_pool_gives_the_bytes_of_one_process(folder: Path, alone: dict[str, by
 
 def killed_at(patch: pytest.MonkeyPatch, waits: list[float]) -> list[int]:
     """Kill the worker that was handed a part, so long after, once for each wait."""
-    submit, dead = WorkerPool.submit, list[int]()
+    submit, dead = LocalEngine.submit, list[int]()
 
-    def submitted(self: WorkerPool, number: int, start: int, stop: int) -> None:
+    def submitted(self: LocalEngine, number: int, start: int, stop: int) -> None:
         submit(self, number, start, stop)
         if waits:
             place = next(place for place, (other, _) in self._flying.items() if other == number)
             child = self._children[place]
             threading.Timer(waits.pop(0), kill, (child, dead)).start()
 
-    patch.setattr(WorkerPool, "submit", submitted)
+    patch.setattr(LocalEngine, "submit", submitted)
     return dead
 
 
@@ -221,16 +221,16 @@ def test_a_run_that_is_gone_on_with_asks_for_what_is_missing(
     folder: Path, alone: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineChoice
 ) -> None:
     with monkeypatch.context() as patch:
-        finished, count = WorkerPool.finished, [0]
+        finished, count = LocalEngine.finished, [0]
 
-        def stopped(self: WorkerPool) -> Any:
+        def stopped(self: LocalEngine) -> Any:
             if count[0]:
                 raise Stopped
             ended = finished(self)
             count[0] += len(ended)
             return ended[:1]
 
-        patch.setattr(WorkerPool, "finished", stopped)
+        patch.setattr(LocalEngine, "finished", stopped)
         with pytest.raises(Stopped):
             answer(folder, tmp_path / "run", engine=engine)
     assert not alive_below()
