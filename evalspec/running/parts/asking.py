@@ -18,7 +18,7 @@ from evalspec.running.engines.cluster import Needs
 from evalspec.running.engines.engine import LeafWork
 from evalspec.running.engines.remote import shared
 from evalspec.running.engines.stamps import stamps_of, stamps_of_files
-from evalspec.running.parts.answers import PartAnswers, listed, observed_in
+from evalspec.running.parts.answers import PartAnswers, facts_of, listed, observed_in
 from evalspec.running.parts.cut import Cut
 from evalspec.running.parts.engine import PartEngine
 from evalspec.running.parts.kept import KeptParts
@@ -93,7 +93,7 @@ def answered_in_parts(
             note_pass(asking.folder, {**counted, "lost": list(engine.gone)})
         beside = [kept.parts[number] for number in range(cut.parts)]
     read = {path: digest for one in beside for path, digest in one["read"].items()}
-    told = {**beside[0]["told"], "details": {"batch": beside[0]["facts"]["batch"]}}
+    told = {**beside[0]["told"], "details": facts_of(beside)}
     question = {"do": "list", "out": str(file), "parts": listed(cut, kept.parts), "told": told}
     return question, {"observed": observed_in(beside), "rows": cut.rows, "read": read}
 
