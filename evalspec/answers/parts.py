@@ -85,12 +85,13 @@ def parts_of(path: Path) -> tuple[AnswerPart, ...]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not path.with_suffix("").is_dir():
-        return ()
     try:
-        table = pq.read_table(path)
-        return _listed(table) if PARTS in json.loads(table.schema.metadata[META_KEY]) else ()
+        # Of a single file no more than its foot is read.
+        told = json.loads(pq.read_schema(path).metadata[META_KEY])
+        return _listed(pq.read_table(path)) if PARTS in told else ()
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        if not path.with_suffix("").is_dir():
+            return ()
         raise RecordError(f"the list of parts {path} can't be read: {error}") from error
 
 

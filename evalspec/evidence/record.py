@@ -141,6 +141,7 @@ class Resaved(Frozen):
     lost: int = Field(0, description="Those that are not as they were.")
     first: tuple[LostState, ...] = Field((), description="The first of them.")
     unknown: str | None = Field(None, description="Why nothing can be said; None: it can.")
+    early: bool = Field(False, description="Nothing can be said since the kill came before the first whole checkpoint.")
 
 
 class Kill(Frozen):

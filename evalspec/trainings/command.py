@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -72,6 +73,23 @@ class RoundTrip(Part):
         (), description="Names, or files, that may change when it is saved again, such as a clock: [elapsed_s]."
     )
 
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        for field, patterns in (("holds", self.holds), ("may_change", self.may_change)):
+            if any(not one.strip() for one in patterns):
+                raise custom_error(Problem(f"`{field}` has a name without letters", remedy="take it out"))
+        loose = next((one for one in self.holds if not one.strip("*?")), None)
+        if loose is not None:
+            why = "any checkpoint has such a name, so that nothing is missed"
+            remedy = "name what the training's state is: ['model.*', 'optimizer.*', step]"
+            raise custom_error(Problem(f"`holds` names {loose!r}: {why}", remedy=remedy))
+        for change in self.may_change:
+            hidden = next((one for one in self.holds if fnmatchcase(one, change)), None)
+            if hidden is not None:
+                why = f"`may_change` sets {change!r} aside, and with it {hidden!r}, which `holds` says is state"
+                raise custom_error(Problem(why, remedy="name in `may_change` only what is no state"))
+        return self
+
 
 class CommandTraining(Training):
     """A command that trains once: it is run under supervision, for each seed once, alone on the machine.
@@ -100,7 +118,8 @@ class CommandTraining(Training):
         (), description="Further numbers of workers that each seed is trained on, for the check `scaling`."
     )
     checkpoint: str | None = Field(
-        None, description="Folder of its checkpoints, '{out}/checkpoints', from which the same command goes on."
+        None,
+        description="Folder of its checkpoints, '{out}/checkpoints', or their file, from which it goes on.",
     )
     without_checkpoints: tuple[str, ...] = Field(
         (), description="Arguments behind the command that switch checkpoints off: [--keep, '0']."
@@ -127,11 +146,13 @@ class CommandTraining(Training):
                     place, "all runs would have the same number of workers"
                 )
                 raise custom_error(Problem(f"`{field}` has no {place}: {what}", remedy=f"add '{place}' to it"))
-        for what, path in (
-            ("log", self.log.path), ("saved model", self.saves), ("folder of checkpoints", self.checkpoint),
+        for what, path, usual in (
+            ("log", self.log.path, "log.jsonl"), ("saved model", self.saves, "model.onnx"),
+            ("folder of checkpoints", self.checkpoint, "checkpoints"),
         ):  # fmt: skip
-            if path is not None and not path.startswith(f"{OUT}/"):
-                remedy = f"write such as '{OUT}/{PurePath(path).name}'"
+            if path is not None and not _lies_in_out(path):
+                name = PurePath(path).name
+                remedy = f"write such as '{OUT}/{usual if name in (OUT, '..', '') else name}'"
                 raise custom_error(Problem(f"the {what} {path!r} does not lie in {OUT}", remedy=remedy))
         if isinstance(self.seeds, int) and not 1 <= self.seeds <= MOST_RUNS:
             raise custom_error(
@@ -247,6 +268,11 @@ class CommandTraining(Training):
     def log_in_out(self) -> str:
         """Path of the log, from the folder of a run on."""
         return self.log.path.removeprefix(f"{OUT}/")
+
+
+def _lies_in_out(path: str) -> bool:
+    parts = PurePath(path).parts
+    return len(parts) > 1 and parts[0] == OUT and ".." not in parts
 
 
 def _placed(part: str, values: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +130,19 @@ def test_a_list_that_says_other_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="can't be read"):
         read_answers(path)
     assert first_fault(path) is not None
+
+
+@pytest.mark.parametrize("instead", [None, b"a file"])
+def test_parts_without_their_folder_are_no_single_file(tmp_path: Path, instead: bytes | None) -> None:
+    path = write(tmp_path, classes, [3, 6])
+    shutil.rmtree(path.with_suffix(""))
+    if instead is not None:
+        path.with_suffix("").write_bytes(instead)
+    fault = first_fault(path)
+    assert len(parts_of(path)) == 2 and fault is not None and "part-00000.parquet can't be read" in fault
+    single = tmp_path / "single.parquet"
+    write_answers(single, classes(range(3)))
+    assert parts_of(single) == () and first_fault(single) is None and parts_of(tmp_path / "none.parquet") == ()
 
 
 def test_a_copy_has_all_parts(tmp_path: Path) -> None:

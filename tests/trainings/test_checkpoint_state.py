@@ -88,9 +88,25 @@ def test_json_by_its_keys_and_text_as_one_value(tmp_path: Path) -> None:
     assert set(state(first)) == {"step", "best", "rng", "opt.groups.0.lr", "none"}
     (tmp_path / "latest").write_text("step500")
     assert set(state(tmp_path / "latest")) == {""}
+    (tmp_path / "c.json").write_bytes(b'\xef\xbb\xbf{"step": 5}')
+    assert set(state(tmp_path / "c.json")) == {"step"}
     first.write_text('{"step": 5')
     with pytest.raises(InputError, match=r"a\.json is torn"):
         state(first)
+
+
+def test_no_value_hides_another_of_its_name(tmp_path: Path) -> None:
+    first, other, turned = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "c.json"
+    first.write_text('{"model": {"w": 1}, "model.w": 2}')
+    other.write_text('{"model": {"w": 7}, "model.w": 2}')
+    turned.write_text('{"model.w": 2, "model": {"w": 1}}')
+    assert differ(state(first), state(other)) == {"model.w"} and not differ(state(first), state(turned))
+
+
+def test_the_length_of_the_longest_text_is_no_state(tmp_path: Path) -> None:
+    wide = npz(tmp_path / "a.npz", names=np.array(["a", "b"], "U9"), raw=np.array([b"a"], "S9"))
+    assert not differ(wide, npz(tmp_path / "b.npz", names=np.array(["a", "b"]), raw=np.array([b"a"])))
+    assert differ(wide, npz(tmp_path / "c.npz", names=np.array(["a", "c"]), raw=np.array([b"a"]))) == {"names"}
 
 
 class Boom:
@@ -107,6 +123,8 @@ class Boom:
         ("a.pkl", pickle.dumps({"a": np.ones(3)}), "can't be read without running code"),
         ("a.bin", b"\xff\xfe\x00\x01" * 8, "can't be read without running code"),
         ("a.npz", b"PK\x03\x04 and no more", "a.npz is torn"),
+        ("a.json", b"[" * 99_999 + b"]" * 99_999, "a.json is nested too deeply"),
+        ("a", b'{"a":' * 99_999, "a is nested too deeply"),
         ("a.npy", b"\x93NUMPY\x01\x00", "a.npy is torn, or holds pickled objects"),
     ],
 )
@@ -160,3 +178,33 @@ def test_files_of_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(InputError, match=r"e\.pt is torn"):
         state(tmp_path / "e.pt")
     assert not (tmp_path / "boom").exists()
+
+
+def test_tensors_of_torch_that_are_one(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    def saved(**tensors: Any) -> dict[str, StateValue]:
+        torch.save(tensors, tmp_path / "a.pt")
+        return state(tmp_path / "a.pt")
+
+    weights, scale = torch.arange(4.0), torch.tensor(2.0)
+    tied = saved(embed=weights, out=weights, a=scale, b=scale, half=weights[:2])
+    assert not differ(tied, saved(out=weights, embed=weights, half=weights[:2], b=scale, a=scale.clone()))
+    copied = saved(embed=weights, out=weights.clone(), a=scale, b=scale, half=weights[:2])
+    assert differ(tied, copied) == {"out"} and tied["out"].type == "float32, one with embed"
+
+
+def test_numpy_s_values_in_files_of_torch(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+
+    def saved(seed: int, **more: Any) -> dict[str, StateValue]:
+        drawn = {"rng": np.random.RandomState(seed).get_state(), "best": np.float32(0.5), "w": torch.ones(2)}
+        torch.save(drawn | more, tmp_path / "a.pt")
+        return state(tmp_path / "a.pt")
+
+    first = saved(0)
+    assert first["rng.1"].type == "uint32" and first["rng.1"].shape == (624,) and first["best"].type == "float32"
+    assert not differ(first, saved(0)) and differ(first, saved(1)) == {"rng.1"}
+    for bad in (np.array([Boom()], dtype=object), np.array([{1: 2}], dtype=object)):
+        with pytest.raises(InputError, match=r"a\.pt is torn, or holds objects beside tensors"):
+            saved(0, bad=bad)

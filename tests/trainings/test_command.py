@@ -27,6 +27,10 @@ def training(**fields: Any) -> CommandTraining:
     return CommandTraining.model_validate(GIVEN | fields)
 
 
+def again(**fields: Any) -> dict[str, Any]:
+    return {"checkpoint": "{out}/kept", "round_trip": {"add": ["--again"], "holds": ["model.*"]} | fields}
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -42,6 +46,14 @@ def training(**fields: Any) -> CommandTraining:
         ({"seeds": [3, 4, 3]}, "seed 3 is listed twice"),
         ({"saves": "{out}/model.onnx"}, "`saves` needs a model"),
         ({"checkpoint": "checkpoints"}, "the folder of checkpoints 'checkpoints' does not lie in {out}"),
+        ({"checkpoint": "{out}"}, "the folder of checkpoints '{out}' does not lie in {out}"),
+        ({"checkpoint": "{out}/../kept"}, "the folder of checkpoints '{out}/../kept' does not lie in {out}"),
+        ({"saves": "{out}/../../model.onnx", "makes": "m"}, "the saved model '{out}/../../model.onnx' does not lie in"),
+        (again(holds=["*"]), "`holds` names '*': any checkpoint has such a name, so that nothing is missed"),
+        (again(holds=["a", " "]), "`holds` has a name without letters"),
+        (again(may_change=[""]), "`may_change` has a name without letters"),
+        (again(may_change=["*"]), "`may_change` sets '*' aside, and with it 'model.*', which `holds` says is state"),
+        (again(holds=["rng"], may_change=["clock", "r?g"]), "`may_change` sets 'r?g' aside, and with it 'rng'"),
         ({"run": ["t", "{seed}{out}{workers}"], "workers": 2, "also_workers": [2]}, "2 workers are named twice"),
     ],
 )

@@ -89,15 +89,24 @@ def listed(cut: Cut, kept: Mapping[int, Mapping[str, Any]]) -> list[dict[str, An
     ]
 
 
-def observed_in(parts: Sequence[Mapping[str, Any]]) -> dict[str, Cell]:
-    """Observed facts of the model, with facts about its answers.
+def facts_of(parts: Sequence[Mapping[str, Any]]) -> dict[str, Cell]:
+    """Facts about all answers, as a process that answers them alone tells them.
 
     Args:
         parts: What was said beside each.
     """
     facts = [one["facts"] for one in parts]
     sums = {name: sum(one[name] for one in facts if name in one) for name in SUMS if any(name in one for one in facts)}
+    return {"batch": facts[0]["batch"], **sums}
+
+
+def observed_in(parts: Sequence[Mapping[str, Any]]) -> dict[str, Cell]:
+    """Observed facts of the model, with facts about its answers.
+
+    Args:
+        parts: What was said beside each.
+    """
     kinds = Counter(str(one["cpu"]) for one in parts)
     on = ", ".join(f"{kind} ({plural(count, 'part')})" for kind, count in sorted(kinds.items()))
     mixed = {"answered_on_several": f"{len(kinds)} kinds of CPU, whose last bits may differ"} if len(kinds) > 1 else {}
-    return {**parts[0]["observed"], "batch": facts[0]["batch"], **sums, "parts": len(parts), "answered_on": on, **mixed}
+    return {**parts[0]["observed"], **facts_of(parts), "parts": len(parts), "answered_on": on, **mixed}

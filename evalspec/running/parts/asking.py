@@ -20,7 +20,7 @@ from evalspec.running.engines.local import LocalEngine
 from evalspec.running.engines.pieces import Cut
 from evalspec.running.engines.remote import RemoteEngine, shared
 from evalspec.running.engines.stamps import stamps_of, stamps_of_files
-from evalspec.running.parts.answers import PartAnswers, listed, observed_in
+from evalspec.running.parts.answers import PartAnswers, facts_of, listed, observed_in
 from evalspec.running.parts.kept import KeptParts
 from evalspec.running.parts.part_job import PartJob
 
@@ -92,7 +92,7 @@ def answered_in_parts(
             note_pass(asking.folder, {**counted, "lost": list(engine.gone)})
         beside = [kept.parts[number] for number in range(cut.pieces)]
     read = {path: digest for one in beside for path, digest in one["read"].items()}
-    told = {**beside[0]["told"], "details": {"batch": beside[0]["facts"]["batch"]}}
+    told = {**beside[0]["told"], "details": facts_of(beside)}
     question = {"do": "list", "out": str(file), "parts": listed(cut, kept.parts), "told": told}
     return question, {"observed": observed_in(beside), "rows": cut.rows, "read": read}
 

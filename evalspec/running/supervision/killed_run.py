@@ -6,11 +6,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evalspec.processes import Guarded
+from evalspec.running.supervision.checkpoint_files import Stamps, checkpoint_files
 from evalspec.running.supervision.log_watch import LogWatch
 from evalspec.trainings.command import CommandTraining
 from evalspec.trainings.reading.run import Evaluation
@@ -18,7 +18,6 @@ from evalspec.trainings.reading.run import Evaluation
 POLL_S = 0.001
 """Between two looks at a folder in which a checkpoint may be growing."""
 CALM_S = 0.005
-Files = Mapping[str, tuple[int, int]]
 
 
 class KilledRun:
@@ -41,7 +40,7 @@ class KilledRun:
         self._killed_s = 0.0
         self._before: tuple[Evaluation, ...] = ()
         self._newest = ""
-        self._seen: Files | None = None
+        self._seen: Stamps | None = None
         self._resume_s: float | None = None
 
     def wait(self, process: Guarded, watch: LogWatch, began: float) -> bool:
@@ -78,21 +77,15 @@ class KilledRun:
         before, self._seen = self._seen, self._files()
         return before is not None and before != self._seen
 
-    def _files(self) -> Files:
+    def _files(self) -> Stamps:
         """Files in the folder of checkpoints: size, and when each changed."""
         if self._folder is None:
             return {}
-        found: dict[str, tuple[int, int]] = {}
         try:
-            for folder, _, names in os.walk(self._folder):
-                for name in names:
-                    path = Path(folder, name)
-                    stat = path.stat()
-                    found[path.relative_to(self._folder).as_posix()] = stat.st_size, stat.st_mtime_ns
+            return checkpoint_files(self._folder)
         except OSError:
             # What is renamed or removed meanwhile has changed.
-            found[""] = 0, time.monotonic_ns()
-        return found
+            return {"": (0, time.monotonic_ns())}
 
     @property
     def step(self) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import filecmp
-import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from evalspec.errors import InputError
 from evalspec.evidence.record import LostState, Resaved
-from evalspec.trainings.reading.checkpoint_state import StateValue, read_state
+from evalspec.running.supervision.checkpoint_files import checkpoint_files
+from evalspec.trainings.reading.checkpoint_state import EMPTY, StateValue, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 NAMED = 8
 """Differences that are named; the others are counted."""
 DIGITS = re.compile(r"\d+")
-UNFINISHED = frozenset({".tmp", ".temp", ".part", ".partial", ".writing", ".incomplete"})
-"""Names of files that are being written, of which a kill leaves one behind."""
+UNFINISHED = frozenset({".tmp", ".temp", ".part", ".partial", ".writing", ".incomplete", ".lock"})
+"""Names of files that are being written, or last while others are, of which a kill leaves one behind."""
 Key = tuple[str, str]
-"""A file, without the numbers of its name, and the name of a value in it."""
+"""A file, and the name of a value in it."""
 State = Mapping[Key, StateValue]
 
 
@@ -59,49 +59,57 @@ def kept_aside(out: Path) -> Iterator[Path]:
             raise InputError(f"{out} can't be put back after a round trip: {error.strerror or error}") from error
 
 
+def place_in(out: Path, folder: Path) -> Path | None:
+    """Path of the checkpoints from the folder of a run on, behind links; None: they do not lie in it.
+
+    Args:
+        out: Folder of the run.
+        folder: Where the run finds its checkpoints.
+    """
+    real, checkpoints = out.resolve(), folder.resolve()
+    return checkpoints.relative_to(real) if checkpoints.is_relative_to(real) else None
+
+
 def resaved(before: Path, now: Path, asked: RoundTrip) -> Resaved:
     """State that a checkpoint has lost when it was read and saved again.
 
     Files that were written are held against the newest ones that are named like them but for numbers.
 
     Args:
-        before: Folder of checkpoints as it was.
+        before: Folder of checkpoints as it was, or the one file of them.
         now: As it is now.
         asked: Names of what must be there, and of what may change.
     """
-    old, new = _files(before), _files(now)
+    old, new = checkpoint_files(before), checkpoint_files(now)
+    before, now = (one if one.is_dir() else one.parent for one in (before, now))
     written = [name for name, stamp in new.items() if old.get(name) != stamp]
     if not old:
-        return Resaved(unknown="when it was killed it had not written a checkpoint")
+        return Resaved(unknown="when it was killed it had not written a checkpoint", early=True)
     if not written:
         return Resaved(unknown="started with the arguments of `round_trip` it wrote no checkpoint")
     pairs = {name: _counterpart(name, old) for name in written}
-    lost = [*_older(before, pairs, old), *_left_out(pairs, old)]
+    missing = [*_left_out(before, pairs, old), *_vanished(old, new)]
+    missing = [one for one in missing if not _matches(one.name, asked.may_change)]
     try:
         then, after = _states(before, now, pairs, asked.may_change)
     except InputError as error:
         return Resaved(unknown=str(error))
-    lost += [LostState(name=one, what="absent") for one in asked.holds if not _any(after, one)]
-    lost += _differences(then, after)
-    lost = [one for one in lost if not _matches(one.name, asked.may_change)]
-    missed = next((one for one in asked.holds if _any(after, one) and not _any(then, one)), None)
+    absent = [LostState(name=one, what="absent") for one in asked.holds if not _any(after, one)]
+    lost = [*missing, *absent, *_differences(then, after, pairs)]
     newest = max((one for one in pairs.values() if one is not None), key=lambda name: old[name][1], default="")
-    why = None if missed is None else f"when it was killed no checkpoint had {missed!r} yet"
-    return Resaved(
-        file=newest, names=len(then), lost=len(lost), first=tuple(lost[:NAMED]), unknown=None if lost else why
-    )
-
-
-def _files(folder: Path) -> dict[str, tuple[int, int]]:
-    """Files below a folder, or itself if it is one: size, and when each changed. Links are no checkpoints."""
-    found = {}
-    for place, _, names in os.walk(folder):
-        for name in names:
-            path = Path(place, name)
-            if path.is_file() and not path.is_symlink():
-                stat = path.stat()
-                found[path.relative_to(folder).as_posix()] = stat.st_size, stat.st_mtime_ns
-    return found
+    if lost:
+        return Resaved(file=newest, names=len(then), lost=len(lost), first=tuple(lost[:NAMED]))
+    late = next((one for one in asked.holds if not _any(then, one)), None)
+    if late is None:
+        return Resaved(file=newest, names=len(then))
+    held = set(pairs.values())
+    elsewhere = next((one for one in old if one not in held and _may_hold(before, one, late)), None)
+    if elsewhere is None:
+        why = f"when it was killed no checkpoint had {late!r} yet"
+        return Resaved(file=newest, names=len(then), unknown=why, early=True)
+    other = next((one for one in written if pairs[one] is None), written[0])
+    why = f"it wrote {other}, which is not compared with {elsewhere}: have it save under the names of a training"
+    return Resaved(file=newest, names=len(then), unknown=why)
 
 
 def _pattern(name: str) -> str:
@@ -122,29 +130,42 @@ def _counterpart(name: str, old: Mapping[str, tuple[int, int]]) -> str | None:
     return max((one for one in old if _pattern(one) == _pattern(name)), key=nearness, default=None)
 
 
-def _older(before: Path, pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
-    """Files of which the round trip wrote over one that was not the newest of its kind."""
-    for kind in sorted({_pattern(one) for one in pairs}):
-        like = [one for one in old if _pattern(one) == kind]
-        if not like:
+def _left_out(before: Path, pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
+    """Files that belong to what was saved again, or are newer, and have no like among what was written."""
+    held = {one for one in pairs.values() if one is not None}
+    checkpoints, kinds = {_checkpoint(one) for one in held} - {None}, {_pattern(one) for one in pairs}
+    for name in old:
+        if name in held or Path(name).suffix in UNFINISHED:
             continue
-        newest = max(like, key=lambda name: old[name][1])
-        if newest not in pairs.values() and not _is_torn(before, newest, max(old[one][0] for one in like), old):
-            yield LostState(name=newest, what="passed over")
+        kind, same = _pattern(name), _checkpoint(name) in checkpoints
+        like = [one for one in held if _pattern(one) == kind]
+        if kind not in kinds:
+            left = same
+        elif like and old[name][1] > min(old[one][1] for one in like):
+            largest = max(old[one][0] for one in old if _pattern(one) == kind)
+            left = not _is_torn(before, name, largest, old)
+        else:
+            left = bool(like) and same and _begins_checkpoint(name, old)
+        if left:
+            yield LostState(name=name, what="gone" if same else "passed over")
+
+
+def _begins_checkpoint(name: str, old: Mapping[str, tuple[int, int]]) -> bool:
+    """True if a file is newer than all of its kind in other checkpoints: that it is older than others is no matter."""
+    others = [one for one in old if _pattern(one) == _pattern(name) and _checkpoint(one) != _checkpoint(name)]
+    return bool(others) and old[name][1] > max(old[one][1] for one in others)
+
+
+def _vanished(old: Mapping[str, tuple[int, int]], new: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
+    """Files of one name for all checkpoints, which no later one takes the place of."""
+    for name in old:
+        if name not in new and not DIGITS.search(name) and Path(name).suffix not in UNFINISHED:
+            yield LostState(name=name, what="gone")
 
 
 def _is_torn(before: Path, name: str, whole: int, old: Mapping[str, tuple[int, int]]) -> bool:
     """True for a file that the kill cut off, which a training does well to pass over."""
     return old[name][0] < whole and _named(before / name, name) is None
-
-
-def _left_out(pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
-    """Files of a checkpoint of which no like was saved again, where others of the same checkpoint were."""
-    held = {one for one in pairs.values() if one is not None}
-    checkpoints, kinds = {_checkpoint(one) for one in held} - {None}, {_pattern(one) for one in pairs}
-    for name in old:
-        if _pattern(name) not in kinds and _checkpoint(name) in checkpoints and Path(name).suffix not in UNFINISHED:
-            yield LostState(name=name, what="gone")
 
 
 def _checkpoint(name: str) -> str | None:
@@ -156,28 +177,22 @@ def _checkpoint(name: str) -> str | None:
     return numbers[0] if numbers else None
 
 
-def _states(before: Path, now: Path, pairs: Mapping[str, str | None], ignored: Iterable[str]) -> tuple[State, State]:
-    """Contents of the files before, and now."""
+def _states(before: Path, now: Path, pairs: Mapping[str, str | None], ignored: Sequence[str]) -> tuple[State, State]:
+    """Contents of the files before, and now, by the file of now."""
     then: dict[Key, StateValue] = {}
     after: dict[Key, StateValue] = {}
     for name, other in pairs.items():
         if _matches(name, ignored):
             continue
-        key, path = _pattern(name), now / name
+        path = now / name
         if other is not None and filecmp.cmp(before / other, path, shallow=False):
             # The same to the byte, whatever it is.
-            same = _named(path, name) or {"": StateValue("file", (), "")}
-            then |= {(key, one): value for one, value in same.items()}
-            after |= {(key, one): value for one, value in same.items()}
-            continue
-        after |= {(key, one): value for one, value in read_state(path, name).items()}
-        if other is not None:
-            then |= {(key, one): value for one, value in read_state(before / other, other).items()}
-    ignore = tuple(ignored)
-    return (
-        {key: value for key, value in then.items() if not _matches(key[1], ignore)},
-        {key: value for key, value in after.items() if not _matches(key[1], ignore)},
-    )
+            was = now_is = _named(path, name) or {"": StateValue("file", (), "")}
+        else:
+            now_is, was = read_state(path, name), {} if other is None else read_state(before / other, other)
+        after |= {(name, one): value for one, value in now_is.items() if not _matches(one, ignored)}
+        then |= {(name, one): value for one, value in was.items() if not _matches(one, ignored)}
+    return then, after
 
 
 def _named(path: Path, name: str) -> dict[str, StateValue] | None:
@@ -188,10 +203,16 @@ def _named(path: Path, name: str) -> dict[str, StateValue] | None:
         return None
 
 
-def _differences(then: State, after: State) -> Iterable[LostState]:
+def _may_hold(before: Path, name: str, pattern: str) -> bool:
+    """True if a file of before has such a name in it, or can't be read."""
+    found = _named(before / name, name)
+    return found is None or _any({(name, one): value for one, value in found.items()}, pattern)
+
+
+def _differences(then: State, after: State, pairs: Mapping[str, str | None]) -> Iterable[LostState]:
     several = len({file for file, _ in then}) > 1
     for key, was in then.items():
-        file, name = key
+        name, file = key[1], pairs[key[0]] or key[0]
         shown = name if name and not several else f"{file}: {name}" if name else file
         now = after.get(key)
         if now is None:
@@ -205,10 +226,11 @@ def _differences(then: State, after: State) -> Iterable[LostState]:
 
 
 def _any(state: State, pattern: str) -> bool:
-    of_file = _pattern(pattern)
+    """True if a value has such a name, or a file that is not empty."""
+    of_file = (_pattern(pattern),)
     return any(
-        fnmatchcase(name, pattern) or fnmatchcase(file, of_file) or fnmatchcase(file.rpartition("/")[2], of_file)
-        for file, name in state
+        fnmatchcase(name, pattern) or ((name or value.type != EMPTY) and _matches(_pattern(file), of_file))
+        for (file, name), value in state.items()
     )
 
 

@@ -6,15 +6,14 @@ import hashlib
 import json
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from evalspec.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
     from numpy.typing import NDArray
 
@@ -27,6 +26,8 @@ MOST_HEADER = 10**8
 MOST_TEXT = 2**20
 """Bytes of a file that is read as text at the most: more is no note beside a checkpoint."""
 PIECE = 2**22
+EMPTY = "empty"
+"""Type of a dictionary without entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +120,16 @@ def _npy(path: Path, name: str) -> dict[str, StateValue]:
         raise _unreadable(name, "is torn, or holds pickled objects, which are not read") from error
 
 
-def _array(values: NDArray[np.generic]) -> StateValue:
+def _array(values: NDArray[Any]) -> StateValue:
     import numpy as np
 
     # Neither the order of bytes in a number nor that of a matrix's elements is state.
     plain = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
-    # The length of the longest text is no type.
-    kind = {"U": "str", "S": "bytes"}.get(plain.dtype.kind, str(plain.dtype))
-    return StateValue(kind, values.shape, _digest(plain.tobytes()))
+    kind = {"U": "str", "S": "bytes"}.get(plain.dtype.kind)
+    if kind is not None:
+        # The length of the longest text is no state.
+        return StateValue(kind, values.shape, _digest(repr(plain.tolist()).encode()))
+    return StateValue(str(plain.dtype), values.shape, _digest(plain.tobytes()))
 
 
 def _safetensors(path: Path, name: str) -> dict[str, StateValue]:
@@ -146,7 +149,7 @@ def _safetensors(path: Path, name: str) -> dict[str, StateValue]:
                     raise torn
                 file.seek(8 + length + begin)
                 found[key] = StateValue(str(one["dtype"]), tuple(one["shape"]), _digest_of(file, end - begin))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise torn from error
     return found
 
@@ -158,8 +161,9 @@ def _torch(path: Path, name: str) -> dict[str, StateValue]:
         message = f"{name} is a file of torch.save, and the package torch is not installed"
         raise InputError(message, remedy="pip install 'evalspec-gate[torch]'") from error
     try:
-        loaded = torch.load(path, map_location="cpu", weights_only=True)
-        return dict(_flat(loaded, ""))
+        with torch.serialization.safe_globals(_numpy_parts()):
+            loaded = torch.load(path, map_location="cpu", weights_only=True)
+        return _by_name(loaded)
     except InputError:
         raise
     except Exception as error:
@@ -169,35 +173,76 @@ def _torch(path: Path, name: str) -> dict[str, StateValue]:
         ) from error
 
 
+def _numpy_parts() -> list[Any]:
+    """What torch rebuilds numpy's arrays of, such as the state of its generator; none of it runs code of the file."""
+    import _codecs
+
+    import numpy as np
+    from numpy._core import multiarray
+
+    kinds = {type(np.dtype(letter)) for letter in np.typecodes["All"] if letter != "O"}
+    return [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype, _codecs.encode, *kinds]
+
+
 def _text(path: Path, name: str) -> dict[str, StateValue]:
     """JSON by its keys; other text as one value."""
     if path.stat().st_size > MOST_TEXT and path.suffix != ".json":
         raise _unreadable(name, "can't be read without running code")
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _unreadable(name, "can't be read without running code") from error
     try:
-        return dict(_flat(json.loads(text), ""))
+        return _by_name(json.loads(text))
+    except RecursionError as error:
+        raise _unreadable(name, "is nested too deeply") from error
     except ValueError as error:
         if path.suffix == ".json":
             raise InputError(f"{name} is torn: the JSON is not complete") from error
         return {"": _plain(text)}
 
 
-def _flat(value: Any, name: str) -> Iterator[tuple[str, StateValue]]:
-    """Each tensor and plain value with its path; lists of plain values, such as a generator's state, are one."""
-    if isinstance(value, Mapping):
+def _by_name(value: Any) -> dict[str, StateValue]:
+    """Each tensor and plain value by its path."""
+    held: dict[str, list[StateValue]] = {}
+    places: dict[tuple[Any, ...], set[str]] = {}
+    for name, leaf in _leaves(value, ""):
+        held.setdefault(name, []).append(_leaf(leaf))
+        place = _place(leaf)
+        if place is not None:
+            places.setdefault(place, set()).add(name)
+    found = {name: one[0] if len(one) == 1 else _together(one) for name, one in held.items()}
+    for names in places.values():
+        first, *others = sorted(names)
+        for name in others:
+            # A layer that is tied to another goes other ways once it is a copy.
+            found[name] = replace(found[name], type=f"{found[name].type}, one with {first}")
+    return found
+
+
+def _together(values: Sequence[StateValue]) -> StateValue:
+    """Values of one path, as of `a.b` beside `b` in `a`: none of them may hide another."""
+    told = sorted((one.digest, one.type, one.shape) for one in values)
+    return StateValue("values of one name", (len(values),), _digest(repr(told).encode()))
+
+
+def _leaves(value: Any, name: str) -> Iterator[tuple[str, object]]:
+    """Tensors and plain values with their paths; lists of plain values, such as a generator's state, are one."""
+    if isinstance(value, Mapping) and value:
         pairs = [(str(key), one) for key, one in value.items()]
     elif isinstance(value, list | tuple) and not all(map(_is_plain, value)):
         pairs = [(str(number), one) for number, one in enumerate(value)]
     else:
-        yield name, _plain(value) if _is_plain(value) or isinstance(value, list | tuple) else _tensor(value)
+        yield name, value
         return
-    if not pairs:
-        yield name, StateValue("empty", (), "")
     for key, one in pairs:
-        yield from _flat(one, f"{name}.{key}" if name else key)
+        yield from _leaves(one, f"{name}.{key}" if name else key)
+
+
+def _leaf(value: object) -> StateValue:
+    if isinstance(value, Mapping):
+        return StateValue(EMPTY, (), "")
+    return _plain(value) if _is_plain(value) or isinstance(value, list | tuple) else _tensor(value)
 
 
 def _is_plain(value: object) -> bool:
@@ -211,19 +256,34 @@ def _plain(value: Any) -> StateValue:
     return StateValue(kind, shape, _digest(repr(list(value) if shape else value).encode()))
 
 
-def _tensor(value: Any) -> StateValue:
+def _tensor(value: object) -> StateValue:
+    import numpy as np
     import torch
 
+    if isinstance(value, np.ndarray | np.generic):
+        return _array(np.asarray(value))
     if not isinstance(value, torch.Tensor):
         # Types and devices of torch, and little else: they tell all of themselves.
         return StateValue(type(value).__name__, (), _digest(repr(value).encode()))
     return StateValue(str(value.dtype).removeprefix("torch."), tuple(value.shape), _digest(_bytes(value)))
 
 
+def _place(value: object) -> tuple[Any, ...] | None:
+    """Where the numbers of a tensor lie, so that it is seen which are one; None: it is no tensor of several."""
+    if _is_plain(value) or isinstance(value, Mapping | list | tuple):
+        return None
+    import torch
+
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or value.numel() < 2:
+        return None
+    return value.data_ptr(), value.dtype, value.shape, value.stride()
+
+
 def _bytes(tensor: torch.Tensor) -> bytes:
     import torch
 
-    dense = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    dense = plain.to_dense() if plain.layout != torch.strided else plain
     flat = dense.contiguous().reshape(-1)
     return b"" if not flat.numel() else flat.view(torch.uint8).numpy().tobytes()
 

@@ -278,8 +278,11 @@ def test_a_worker_that_takes_too_much_is_ended(
 
 def test_a_model_that_remembers_is_told_as_one_that_answers_otherwise(folder: Path, tmp_path: Path) -> None:
     """Which worker answered what before decides what it says: the rows that are asked again differ."""
-    _, told = answer(folder, tmp_path / "run", "Remembers", TWO)
+    path, told = answer(folder, tmp_path / "run", "Remembers", TWO)
     assert told["rows_asked_again"] == 64 and int(str(told["rows_answered_otherwise"])) > 32
+    # Screens read it of the answers.
+    read = read_answers(path).details
+    assert {name: told[name] for name in read} == read and read["rows_asked_again"] == 64
 
 
 @pytest.fixture

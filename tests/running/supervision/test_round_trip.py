@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evalspec.evidence.record import Resaved
-from evalspec.running.supervision.round_trip import kept_aside, resaved
+from evalspec.running.supervision.round_trip import kept_aside, place_in, resaved
 from evalspec.trainings.command import RoundTrip
 
 State = Mapping[str, Any]
@@ -37,14 +37,17 @@ def trip(
     after: Mapping[str, State | bytes],
     holds: tuple[str, ...] = ("model.*", "optimizer.*"),
     may_change: tuple[str, ...] = (),
+    deleted: tuple[str, ...] = (),
 ) -> Resaved:
-    """Files of before, in the order in which they were written, and those that the round trip wrote."""
+    """Files of before, in the order in which they were written, and those that the round trip deleted and wrote."""
     out = folder / "out"
     for at, (name, state) in enumerate(before.items()):
         write(out / "kept", name, state, at)
     (out / "kept").mkdir(parents=True, exist_ok=True)
     asked = RoundTrip(add=("--again",), holds=holds, may_change=may_change)
     with kept_aside(out) as aside:
+        for name in deleted:
+            (out / "kept" / name).unlink()
         for at, (name, state) in enumerate(after.items()):
             write(out / "kept", name, state, 1_000 + at)
         found = resaved(aside / "kept", out / "kept", asked)
@@ -113,7 +116,7 @@ def test_a_checkpoint_that_is_a_folder(tmp_path: Path) -> None:
         assert ("checkpoint-500/optimizer.npz", "gone") in lost(half) and ("optimizer.*", "absent") in lost(half)
         (folder / "c").mkdir()
         other = trip(folder / "c", before, both | {f"{name}/optimizer.npz": {"optimizer.m": np.ones(6)}})
-        assert lost(other) == [("checkpoint-#/optimizer.npz: optimizer.m", "value")]
+        assert lost(other) == [("checkpoint-500/optimizer.npz: optimizer.m", "value")]
 
 
 def test_shards_of_workers_are_held_against_their_own(tmp_path: Path) -> None:
@@ -132,6 +135,76 @@ def test_shards_of_workers_are_held_against_their_own(tmp_path: Path) -> None:
     assert (
         lost(trip(tmp_path / "c", by_rank, {f"rank{rank}/step500.npz": FULL | {"rank": rank} for rank in (0, 1)})) == []
     )
+
+
+@pytest.mark.parametrize("flawed", [0, 1, 2])
+@pytest.mark.parametrize("form", ["step500/rank{}.npz", "step500-rank{}.npz", "rank{}/step500.npz", "last/layer{}.npz"])
+def test_each_of_several_files_with_the_same_names_is_compared(tmp_path: Path, form: str, flawed: int) -> None:
+    before = {form.format(one): FULL | {"rank": one} for one in range(3)}
+    name = form.format(flawed)
+    found = trip(tmp_path, before, before | {name: before[name] | {"optimizer.m": np.ones(6)}})
+    assert lost(found) == [(f"{name}: optimizer.m", "value")] and found.names == 15
+
+
+@pytest.mark.parametrize("flawed", [0, 1, 2])
+@pytest.mark.parametrize("deletes", [False, True])
+def test_each_shard_must_be_saved_again(tmp_path: Path, flawed: int, deletes: bool) -> None:
+    before = {f"step{step}/rank{rank}.npz": FULL for step in (400, 500) for rank in range(3)}
+    name = f"step500/rank{flawed}.npz"
+    after = {one: FULL for one in before if one.startswith("step500") and one != name}
+    assert lost(trip(tmp_path, before, after, deleted=(name,) if deletes else ())) == [(name, "gone")]
+
+
+def test_checkpoints_that_make_way_for_later_ones_are_not_lost(tmp_path: Path) -> None:
+    before = {f"rank{rank}/step{step}.npz": FULL for step in (300, 400, 500) for rank in range(2)}
+    after = {f"rank{rank}/step501.npz": FULL for rank in range(2)}
+    assert lost(trip(tmp_path, before, after, deleted=("rank0/step300.npz", "rank1/step300.npz"))) == []
+
+
+def test_a_file_of_one_name_that_vanishes_is_lost(tmp_path: Path) -> None:
+    before = {"model.npz": FULL, "extra.npz": FULL, "model.npz.tmp": b"PK", "run.lock": b"7"}
+    found = trip(tmp_path, before, {"model.npz": FULL}, deleted=("extra.npz", "model.npz.tmp", "run.lock"))
+    assert lost(found) == [("extra.npz", "gone")]
+
+
+def test_a_checkpoint_under_a_name_of_its_own_is_compared_with_nothing(tmp_path: Path) -> None:
+    found = trip(tmp_path, {"step500.npz": FULL}, {"again500.npz": FULL | {"step": 0}})
+    assert found.unknown is not None and not found.early
+    assert found.unknown.startswith("it wrote again500.npz, which is not compared with step500.npz")
+
+
+def test_an_empty_file_is_no_state_by_its_name(tmp_path: Path) -> None:
+    both = {"step5/model.json": b"{}", "step5/optimizer.json": b'{"m": 1}'}
+    assert lost(trip(tmp_path, both, both)) == [("model.*", "absent")]
+
+
+def test_checkpoints_that_are_one_file(tmp_path: Path) -> None:
+    def once(out: Path, now: State) -> Resaved:
+        write(out, "state.npz", FULL, 1)
+        write(out, "log.jsonl", b"{}", 1)
+        with kept_aside(out) as aside:
+            write(out, "state.npz", now, 9)
+            asked = RoundTrip(add=("--again",), holds=("model.*",))
+            return resaved(aside / "state.npz", out / "state.npz", asked)
+
+    assert lost(once(tmp_path / "a", FULL)) == []
+    assert lost(once(tmp_path / "b", FULL | {"step": 0})) == [("step", "value")]
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_folder_of_checkpoints_that_is_a_link(tmp_path: Path, absolute: bool) -> None:
+    out = tmp_path / "out"
+    write(out / "scratch", "step500.npz", FULL, 1)
+    (out / "kept").symlink_to(out / "scratch" if absolute else "scratch")
+    place = place_in(out, out / "kept")
+    assert place == Path("scratch")
+    with kept_aside(out) as aside:
+        write(out / "kept", "step500.npz", FULL | {"step": 0}, 9)
+        asked = RoundTrip(add=("--again",), holds=("model.*",))
+        assert lost(resaved(aside / place, out / place, asked)) == [("step", "value")]
+    assert np.load(out / "kept" / "step500.npz")["step"] == 500
+    (out / "far").symlink_to(tmp_path)
+    assert place_in(out, out / "far") is None
 
 
 def test_what_may_change_may(tmp_path: Path) -> None:

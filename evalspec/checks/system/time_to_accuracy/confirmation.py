@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from evalspec.checks.system.time_to_accuracy.spec import measure_named
 from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Estimate
@@ -30,6 +31,8 @@ FEWEST_FRESH = 2
 """So many fresh runs at least that one may be better than all of them."""
 SAME_VOID = 0.01
 """Share of rows that the runs saw, beyond which the rows confirm nothing."""
+OVERSTATED = 2.0
+"""So many times what its bound leaves to chance is a score less than what was logged on other rows."""
 
 
 @dataclass
@@ -87,6 +90,7 @@ def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> C
             scores[run.name] = by.score(run.name, run.model)
         found.runs.append(_held(check, run, scores.get(run.name), inputs.confidence))
     _tell(check, by, runs, found, scores)
+    _overstated(check, by, runs, found, scores, inputs.confidence)
     _shipped(check, by, runs, found, scores)
     return found
 
@@ -185,6 +189,35 @@ def _tell(
         found.notes.append(
             f"The saved models of {plural(len(unsure), 'run')} {miss} on {check.confirm.dataset} by no more than "
             "chance: they count as not reached for a PASS, and as reached for a FAIL."
+        )
+
+
+def _overstated(
+    check: TimeToAccuracy,
+    by: _Scoring,
+    runs: Sequence[TargetRun],
+    found: ConfirmedRuns,
+    scores: Mapping[str, Estimate],
+    confidence: float,
+) -> None:
+    """A doubt where the runs log a better value than their models have, though these are at the target, too."""
+    if measure_named(check.goal.metric) != by.asked.scored_by:
+        return
+    side: Literal["lower", "upper"] = "upper" if check.goal.rising else "lower"
+    pairs = []
+    for run in runs:
+        score = scores.get(run.name)
+        bound = None if score is None else score.bound(confidence, side)
+        if score is not None and score.value is not None and bound is not None and np.isfinite(run.final):
+            pairs.append((run.final, score.value, abs(bound - score.value)))
+    if not pairs:
+        return
+    logged, scored, chance = (float(one) for one in np.median(np.array(pairs), axis=0))
+    gap = logged - scored if check.goal.rising else scored - logged
+    if gap > OVERSTATED * chance:
+        found.weakens.append(
+            f"the runs of {check.training} log {check.goal.metric} {by.shown(logged)} at their end (median), and the "
+            f"models that they saved have {by.shown(scored)} on {by.asked.dataset}: times to the target are by the log"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
@@ -56,6 +56,9 @@ MOST_MIN = 5_256_000.0
 ACCURACY = "accuracy"
 OF_NUMBERS, OF_TEXTS = frozenset(one.name for one in REGRESSION), frozenset(one.name for one in TEXTS)
 OF_LABELS = frozenset(one.name for one in LABELS_ONLY)
+OF_TWO_CLASSES = frozenset({"precision", "recall", "f1"})
+SCORED = frozenset(get_args(SliceMetric))
+"""Metrics that a saved model can be scored by."""
 _BINOMIAL = "exact binomial over runs: order statistics"
 
 
@@ -130,8 +133,9 @@ class TimeToAccuracy(Check):
     `confirm:` scores the model that each run saved on rows that no run ever saw, by accuracy or by another metric of
     `quality` (`metric:`), with its bounds. A run whose model misses the target there, and by more than its bound leaves
     to chance, has not reached it; one that misses it by no more than that counts as not reached for a PASS, and as
-    reached for a FAIL. A model that ships and is better than all fresh runs is a doubt and
-    told: of N runs one in N + 1 is that by chance. Rows of `apart_from:` among those that confirm make it INVALID.
+    reached for a FAIL. Runs that log more at their end than their models have there, by twice what the bound leaves to
+    chance, are a doubt and told, since times are by the log. So is a model that ships and is better than all fresh
+    runs: of N runs one in N + 1 is that by chance. Rows of `apart_from:` among those that confirm make it INVALID.
     Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
     or leaked validation rows.
     `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
@@ -222,19 +226,31 @@ class TimeToAccuracy(Check):
         """Fault of a confirmation: what it scores is not what the target is about."""
         if confirm.dataset in confirm.apart_from:
             return f"`confirm:` names {confirm.dataset} as rows that the runs saw and never saw: name two datasets"
-        if confirm.metric is None and measure_named(self.goal.metric) not in (None, ACCURACY):
+        named = measure_named(self.goal.metric)
+        if confirm.metric is None and named not in (None, ACCURACY):
+            such = f", such as `confirm: {{metric: {named}}}`" if named in SCORED else ""
             return (
-                f"the target is about {self.goal.metric}, which is not accuracy: name what the saved models are "
-                f"scored by, such as `confirm: {{metric: {measure_named(self.goal.metric)}}}`"
+                f"the target is about {self.goal.metric}, which is not accuracy: name what the saved models are scored "
+                f"by{such}"
             )
         metric = next(one for one in METRICS if one.name == confirm.scored_by)
         better = "rises" if metric.better == "higher" else "falls"
         if (better == "rises") != self.goal.rising:
-            return f"`confirm:` scores {metric.name}, better when it {better}, and the target is {self.target!r}"
+            such = ACCURACY if self.goal.rising else "log_loss"
+            return (
+                f"`confirm:` scores {metric.name}, better when it {better}, and the target is {self.target!r}: name "
+                f"the metric that the target is about, such as `confirm: {{metric: {such}}}`"
+            )
         if metric.unit == "fraction" and self.goal.value > 1.0:
-            return f"`confirm:` scores {metric.name}, a fraction of 1, and the target is {self.target!r}"
+            return (
+                f"`confirm:` scores {metric.name}, a fraction of 1, and the target is {self.target!r}: write one up to "
+                "100 %"
+            )
         if metric.unit != "fraction" and self.goal.percent:
-            return f"`confirm:` scores {metric.name}, which is not a share, and the target {self.target!r} is in %"
+            return (
+                f"`confirm:` scores {metric.name}, which is not a share, and the target {self.target!r} is in %: write "
+                "it without %"
+            )
         return missing_package(metric.name) or missing_detection(metric.name)
 
     def fault_of_made(self, training: str, model: Model) -> str | None:
@@ -244,9 +260,21 @@ class TimeToAccuracy(Check):
         metric = self.confirm.scored_by
         unlike = metric in OF_NUMBERS or metric in OF_TEXTS or (metric in OF_LABELS and not model.multilabel)
         if model.classes is not None and unlike:
-            return f"the model has `classes:`, and {metric} of `confirm:` can't be computed from its answers"
+            return (
+                f"the model has `classes:`, and {metric} of `confirm:` can't be computed from its answers: name one of "
+                "classes, such as macro_f1"
+            )
         if "value" in model.outputs and metric not in OF_NUMBERS:
-            return f"the model gives numbers, and {metric} of `confirm:` can't be computed from them"
+            return (
+                f"the model gives numbers, and {metric} of `confirm:` can't be computed from them: name one of "
+                "numbers, such as rmse"
+            )
+        several = isinstance(model.classes, tuple | list) and len(model.classes) != 2
+        if several and metric in OF_TWO_CLASSES:
+            return (
+                f"{metric} of `confirm:` is of the second of two classes, and the model has "
+                f"{len(model.classes or ())}: name macro_{metric}"
+            )
         return None
 
     def check_headers(self, headers: Mapping[str, Header], labels: Mapping[str, str]) -> Iterator[Misfit]:

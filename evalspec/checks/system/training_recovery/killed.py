@@ -26,6 +26,7 @@ class KilledTraining:
             can be compared.
         resaved: What its newest checkpoint lost when it was saved again at once; None: nothing, or it is not known.
         unknown: Why that is not known; None: it is, or no round trip was made.
+        early: It is not known since the kill came before the first whole checkpoint, which is nobody's fault.
     """
 
     name: str
@@ -40,6 +41,7 @@ class KilledTraining:
     other: str | None
     resaved: str | None
     unknown: str | None
+    early: bool
 
     @property
     def round_trip(self) -> bool:

@@ -124,6 +124,7 @@ def _killed(
         rows=tuple(rows), spoiled=first["spoiled"], fault=_fault(first, rows, steps, last, kill),
         lost=max(0, kill["step"] - min(max(kept, default=0), _before_first(steps[kill["kept"] :], kept))),
         other=None if steady is None else _other(rows[kill["kept"] :], twin, steady), resaved=lost, unknown=unknown,
+        early=unknown is not None and bool(kill["resaved"].get("early")),
     )  # fmt: skip
 
 
@@ -208,6 +209,10 @@ def _state(
     lost = [one for one in killed if one.changed is not None]
     known = [one for one in killed if one.round_trip]
     by_numbers = _told_by_numbers(check, whole, steady)
+    failed = next((one for one in killed if one.unknown is not None and not one.early), None)
+    if not lost and failed is not None:
+        # Numbers that are repeated do not show all that `holds` names.
+        return f"{failed.name}: {failed.unknown}"
     if not lost and not known and by_numbers is not None:
         return next((one.unknown for one in killed if one.unknown is not None), by_numbers)
     how = [*([] if by_numbers is not None else [BY_NUMBERS]), *([BY_NAMES] if known else [])] or [BY_NUMBERS]

@@ -54,9 +54,11 @@ class TrainingRecovery(Check):
     between seeds; with one seed, all must be repeated. *Round trip*, for any training, `round_trip:`: after every
     other kill the command is started with arguments with which it reads its newest checkpoint, saves it again at
     once, and ends. Names that are gone, and values, types or shapes that are not what they were, are lost, to the
-    byte; so are names in `holds:` that no checkpoint has. Files are those of numpy, safetensors, JSON, text, and of
-    torch.save as far as they hold tensors and plain values. Nothing in them is run, and of any other file only its
-    bytes are compared. Then the folder is put back as it was.
+    byte; so are names in `holds:` that no checkpoint has, files of the checkpoint that are not saved again, and that
+    two tensors of a file of torch are one. Files are those of numpy, safetensors, JSON, text, and of torch.save as far
+    as they hold tensors, numpy's arrays and plain values. Nothing in them is run, and of any other file only its bytes
+    are compared. Then the folder is put back as it was. A round trip that fails makes `state_lost` NOT RUN, even where
+    numbers are equal; one before the first whole checkpoint tells nothing.
     `checkpoint_overhead` needs `without_checkpoints:`, and is held by Student's t on the log ratios of pairs of runs
     with and without checkpoints, of one seed each. They are made for it one after the other, in the order A B B A, so
     that a machine that becomes slower meanwhile is not told as overhead. With `checkpoint_every:`, which says what a
@@ -66,8 +68,9 @@ class TrainingRecovery(Check):
 
     ## What it cannot show
     A power failure: what the operating system had not yet written to the disk is still there after a kill. A node that
-    is lost with its disk. Kills of one worker among many. State that neither a number in
-    the log nor a name in `holds:` shows.
+    is lost with its disk. Kills of one worker among many. State that neither a number in the log nor a name in `holds:`
+    shows, such as digits that a checkpoint of fewer bits never held. That the arguments of a round trip read what the
+    training goes on from, and do not copy a file.
 
     ## Example
     ```yaml

@@ -17,6 +17,7 @@ from evalspec.evidence.estimate import Fact, Measured
 from evalspec.language.header import Header
 from evalspec.language.parts import CheckResult, SpecNames
 from evalspec.language.predictions import Predictions
+from evalspec.runtimes.onnx import Onnx
 from evalspec.stats.shares.proportion import Proportion
 from tests.fakes import FakeInputs, classifier, regressor
 from tests.stories.telling import command
@@ -92,6 +93,21 @@ def test_a_shipped_model_with_a_smaller_error_than_all_is_a_doubt(tmp_path: Path
     assert "%" not in doubt.partition("(")[2].partition(")")[0]
 
 
+@pytest.mark.parametrize(("accuracy", "doubts"), [(0.85, 1), (0.93, 0), (0.95, 0), (1.0, 0)])
+def test_runs_that_log_more_than_their_models_have_are_a_doubt(tmp_path: Path, accuracy: float, doubts: int) -> None:
+    def classes(rows: pa.Table, error: float) -> Predictions:
+        truth = np.arange(len(rows)) % 2
+        said = np.where(np.arange(len(rows)) < accuracy * len(rows), truth, 1 - truth)
+        return classifier(np.eye(2)[said], truth, model="candidate", dataset="unseen")
+
+    result = measured(tmp_path, check("val_accuracy >= 80 %"), dict.fromkeys("01234", 1.0), classes)
+    assert rate(result).value == 1.0
+    said = [text for text in result.weakens if "times to the target are by the log" in text]
+    assert len(said) == doubts
+    if doubts:
+        assert "log val_accuracy 95 % at their end (median)" in said[0] and "have 85 % on unseen" in said[0]
+
+
 def test_a_metric_that_the_model_s_answers_do_not_give_is_not_run(tmp_path: Path) -> None:
     def classes(rows: pa.Table, error: float) -> Predictions:
         truth = np.arange(len(rows)) % 2
@@ -109,19 +125,42 @@ def test_a_metric_that_the_model_s_answers_do_not_give_is_not_run(tmp_path: Path
         ("val_accuracy >= 94 %", {}, None),
         ("val_score >= 0.9", {}, None),
         ("val_macro_f1 >= 90 %", {}, "which is not accuracy: name what the saved models are scored by"),
+        ("val_macro_f1 >= 90 %", {}, "such as `confirm: {metric: macro_f1}`"),
         ("val_top5_accuracy >= 90 %", {}, "which is not accuracy: name what the saved models are scored by"),
         ("val_macro_f1 >= 90 %", {"metric": "macro_f1"}, None),
         ("eval_loss <= 0.3", {}, "`confirm:` scores accuracy, better when it rises"),
+        ("eval_loss <= 0.3", {}, "such as `confirm: {metric: log_loss}`"),
+        ("val_accuracy >= 9 %", {"metric": "log_loss"}, "such as `confirm: {metric: accuracy}`"),
         ("eval_loss <= 0.3", {"metric": "log_loss"}, None),
         ("val_mae >= 3", {"metric": "mae"}, "`confirm:` scores mae, better when it falls"),
-        ("val_mae <= 3 %", {"metric": "mae"}, "which is not a share"),
-        ("val_accuracy >= 94", {}, "a fraction of 1"),
+        (
+            "val_mae <= 3 %",
+            {"metric": "mae"},
+            "which is not a share, and the target 'val_mae <= 3 %' is in %: write it",
+        ),
+        ("val_accuracy >= 94", {}, "a fraction of 1, and the target is 'val_accuracy >= 94': write one up to 100 %"),
         ("val_accuracy >= 94 %", {"apart_from": ["unseen"]}, "name two datasets"),
     ],
 )
 def test_what_can_t_confirm_is_refused_in_a_sentence(target: str, confirm: dict[str, Any], said: str | None) -> None:
     fault = check(target, **confirm).check_names(NAMES)
     assert fault is None if said is None else fault is not None and said in fault
+
+
+def test_only_a_metric_that_can_be_named_is_suggested() -> None:
+    fault = check("val_top5_accuracy >= 90 %").check_names(NAMES)
+    assert fault is not None and "metric:" not in fault
+
+
+@pytest.mark.parametrize(("classes", "metric", "ok"), [(3, "f1", False), (2, "f1", True), (3, "macro_f1", True)])
+def test_a_metric_of_two_classes_needs_two(tmp_path: Path, classes: int, metric: str, ok: bool) -> None:
+    model = Onnx.model_validate(
+        {"kind": "onnx", "path": "m.onnx", "inputs": {"x": "x"}, "outputs": {"logits": "l"},
+         "classes": [str(one) for one in range(classes)]}
+    )  # fmt: skip
+    fault = check(f"val_{metric} >= 90 %", metric=metric).fault_of_made("recipe", model)
+    expected = "f1 of `confirm:` is of the second of two classes, and the model has 3: name macro_f1"
+    assert fault == (None if ok else expected)
 
 
 def test_a_metric_that_can_t_be_computed_from_answers_is_refused_with_those_that_can() -> None:

@@ -153,10 +153,14 @@ def test_names_that_changed_alike_are_told_together(tmp_path: Path) -> None:
 
 def test_a_round_trip_that_tells_nothing_passes_nothing(tmp_path: Path) -> None:
     result = measured(tmp_path, twins=False, resaved=saved_again(unknown="it wrote no checkpoint"))
-    assert "state_lost" not in result.estimates and result.missing["state_lost"] == "it wrote no checkpoint"
+    assert (
+        "state_lost" not in result.estimates and result.missing["state_lost"] == "kill0-seed0: it wrote no checkpoint"
+    )
     assert "7 of 7 round trips of checkpoints tell nothing: kill0-seed0, it wrote no checkpoint" in result.weakens
     both = measured(tmp_path, resaved=saved_again(unknown="it wrote no checkpoint"))
-    assert fact(both, "state_lost").value == 0.0 and fact(both, "state_lost").n == 14
+    assert both.missing["state_lost"] == "kill0-seed0: it wrote no checkpoint", "numbers do not show what `holds` names"
+    early = measured(tmp_path, resaved=saved_again(unknown="it had not written a checkpoint") | {"early": True})
+    assert fact(early, "state_lost").value == 0.0 and fact(early, "state_lost").n == 14
 
 
 def test_a_number_that_is_the_same_with_each_seed_shows_no_state(tmp_path: Path) -> None:
