@@ -138,8 +138,7 @@ class Leaves:
     def look(self, dataset: str, scans: Mapping[str, Scan]) -> dict[str, Summary]:
         """Key: the summary of the dataset, of those scans whose summaries can be merged.
 
-        None are looked at where the dataset is a single leaf, its rows can't be read from the middle, or it lies in
-        object storage and the engine is a cluster.
+        None are looked at where the dataset is a single leaf, or its rows can't be read from the middle.
 
         Args:
             dataset: Its name.
@@ -150,9 +149,6 @@ class Leaves:
             WorkerError: A leaf was lost, and once more.
             EngineError: The engine is gone.
         """
-        part = self._parts.datasets[dataset]
-        if part.place is not None and self._work.choice.address:
-            return {}
         rows = self._tables.countable(dataset)
         size = self._tables.leaf_rows(dataset)
         if rows is None or rows <= size:
@@ -161,14 +157,12 @@ class Leaves:
         kinds = {key: type(one) for key, one in made.items() if isinstance(one, Summary)}
         if not kinds:
             return {}
-        stamps = stamps_of(part, self._parts.access)
+        stamps = stamps_of(self._parts.datasets[dataset], self._parts.access)
         mergeable = {key: scans[key] for key in kinds}
         trees = [(kind, Tree()) for kind in kinds.values()]
         count = _Count(dataset, rows, size)
         state = _Pass(deque(range(count.leaves)), trees)
-        # Of object storage what was listed says which contents are read.
-        objects = [one.model_dump_json() for one in part.stamps(self._parts.access)]
-        journal = self._journal(f"{part.model_dump_json()}{objects}", mergeable, stamps, count)
+        journal = self._journal(mergeable, stamps, count)
         try:
             self._engine.aim(dataset, mergeable, stamps)
             self._go(state, count, journal)
@@ -181,10 +175,13 @@ class Leaves:
         ends = {key: tree.end() for key, (_, tree) in zip(kinds, trees, strict=True)}
         return {key: one for key, one in ends.items() if one is not None}
 
-    def _journal(self, part: str, scans: Mapping[str, Scan], stamps: Stamps, count: _Count) -> LeafJournal:
-        if not self._work.keeps or not stamps:
+    def _journal(self, scans: Mapping[str, Scan], stamps: Stamps, count: _Count) -> LeafJournal:
+        part = self._parts.datasets[count.dataset]
+        objects = [one.model_dump(mode="json") for one in part.stamps(self._parts.access)]
+        # Without a stamp nothing says that rows stay the same.
+        if not self._work.keeps or not (stamps or objects):
             return LeafJournal(self._work.folder, None, ())
-        basis = [part, sorted(stamps.items()), count.rows, count.size, versions()]
+        basis = [part.model_dump_json(), sorted(stamps.items()), objects, count.rows, count.size, versions()]
         keys = [(count.dataset, key, scan.columns) for key, scan in scans.items()]
         return LeafJournal(self._work.folder, basis, keys)
 

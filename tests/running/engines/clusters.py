@@ -19,7 +19,7 @@ import psutil
 from tests.runtimes.environments import environment, free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
-VERSIONS = ("ray==2.60.0", "distributed==2026.8.0")
+VERSIONS = ("ray==2.60.0", "distributed==2026.8.0", "obstore==0.12.1")
 STORE = "400000000"
 UP_S = 120.0
 
