@@ -188,7 +188,7 @@ def test_a_node_with_other_versions_is_refused(folder: Path, tmp_path: Path, nam
     metadata = tmp_path / "other" / "pyarrow-14.0.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: pyarrow\nVersion: 14.0.0\n")
-    with ENGINES[name](more={"PYTHONPATH": str(tmp_path / "other")}) as cluster:
+    with ENGINES[name]({}, {"PYTHONPATH": str(tmp_path / "other")}) as cluster:
         code, said = run(folder, tmp_path / "run", "--engine", f"{name}:{cluster.address}")
         assert code == 4 and not (tmp_path / "run").exists(), said
         (error,) = [line for line in said.splitlines() if line.startswith("error: ")]
