@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.runtimes.environments import environment, free_ports
 
 KEY, SECRET = "a-key-of-places", "a-secret-of-places"
-READY_S = 60
+READY_S = 180
 PUT = """
 import sys, pathlib, boto3
 from botocore.config import Config
