@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalspec.cli._output import AllowHost, AllowOutside, Engine, Json, echo, echo_json
+from evalspec.cli._output import (
+    AllowHost,
+    AllowOutside,
+    CloudCredentials,
+    Engine,
+    Env,
+    Json,
+    echo,
+    echo_json,
+)
 from evalspec.cli._settings import say_widened, settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from evalspec.language.parts import Access
     from evalspec.running.doctor import MachineFact
 
 
@@ -24,14 +34,21 @@ def command(
     engine: Engine = None,
     allow_outside: AllowOutside = False,
     allow_host: AllowHost = [],  # noqa: B006  # typer copies it
+    env: Env = [],  # noqa: B006  # typer copies it
+    cloud_credentials: CloudCredentials = False,
     as_json: Json = False,
 ) -> None:
     """Show what this machine can measure: runtimes, providers, clocks, counters, limits; or what an engine can scan."""
     from evalspec.errors import SpecError
+    from evalspec.language.parts import Access
     from evalspec.running.doctor import examine
 
     if engine is not None:
-        findings: Sequence[MachineFact] = _of_engine(spec_file, engine, allow_outside, allow_host)
+        how = Access(
+            Path.cwd(), allow_outside=allow_outside, hosts=frozenset(allow_host), env=frozenset(env),
+            cloud_credentials=cloud_credentials,
+        )  # fmt: skip
+        findings: Sequence[MachineFact] = _of_engine(spec_file, engine, how)
     elif spec_file is not None:
         raise SpecError("a spec is for the nodes of an engine; name one with --engine, or leave the spec out")
     else:
@@ -44,22 +61,25 @@ def command(
     raise typer.Exit(4 if any(one.state == "broken" for one in findings) else 0)
 
 
-def _of_engine(
-    spec_file: Path | None, engine: str, allow_outside: bool, allow_host: Sequence[str]
-) -> Sequence[MachineFact]:
-    """Facts about an engine, and which datasets of a spec its nodes can read."""
-    from evalspec.language.parts import Access
+def _of_engine(spec_file: Path | None, engine: str, asked: Access) -> Sequence[MachineFact]:
+    """Facts about an engine, and which datasets of a spec its nodes can read.
+
+    Args:
+        spec_file: The spec; None: none.
+        engine: As ``--engine``.
+        asked: What the command line allows.
+    """
     from evalspec.loading import LoadOptions, load
     from evalspec.running.doctor import examine_engine
     from evalspec.running.engines.choice import check_host, engine_named
 
     defaults = settings(spec_file)
-    say_widened(defaults.widened(allow_outside, allow_host), defaults)
-    outside, hosts = allow_outside or defaults.allow_outside, defaults.hosts | set(allow_host)
+    say_widened(defaults.widened(asked.allow_outside, asked.hosts), defaults)
+    outside, hosts = asked.allow_outside or defaults.allow_outside, defaults.hosts | asked.hosts
     choice = engine_named(engine, os.environ)
     check_host(choice, hosts)
     if spec_file is None:
-        return examine_engine(choice, {}, Access(Path.cwd()))
+        return examine_engine(choice, {}, asked)
     spec = load(spec_file, (), LoadOptions(allow_outside=outside, hosts=hosts))
-    access = spec.access(allow_outside=outside, hosts=hosts)
+    access = spec.access(allow_outside=outside, hosts=hosts, env=asked.env, cloud_credentials=asked.cloud_credentials)
     return examine_engine(choice, spec.datasets, access)

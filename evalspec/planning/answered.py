@@ -69,6 +69,4 @@ def answered(plan: Plan, *, elsewhere: bool = False) -> Sequence[PlannedAnswers]
 def _why_one(model: Model, dataset: Dataset, elsewhere: bool) -> str:
     if not elsewhere:
         return "" if model.device == "cpu" else f"the model is on {model.device}"
-    if dataset.place is not None:
-        return "the dataset lies in object storage, which this machine reads"
     return "" if dataset.by_number else f"rows of kind {dataset.kind} can't be read by their numbers"

@@ -58,9 +58,7 @@ def _scanned(name: str, dataset: Dataset, header: Header | None, elsewhere: bool
     size = leaf_rows(rows if dataset.by_number else None)
     leaves = None if rows is None else max(1, -(-rows // size))
     why = ""
-    if elsewhere and dataset.place is not None:
-        why = "it lies in object storage, which this machine reads"
-    elif leaves == 1:
+    if leaves == 1:
         why = f"{plural(size, 'row')} or fewer are one leaf"
     elif not dataset.rows_fit:
         why = "its rows are read as many at a time as memory holds"

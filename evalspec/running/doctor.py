@@ -6,7 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "absent", "broken", "note"]
 
+LIST_S = 600.0
+"""Longest time to list the objects of a dataset."""
 PROVIDERS = """
 import base64
 import onnxruntime
@@ -85,6 +88,7 @@ def examine_engine(choice: EngineChoice, datasets: Mapping[str, Dataset], access
     findings, readable = list[MachineFact](), dict[str, Dataset]()
     for name, one in datasets.items():
         try:
+            _list_objects(name, one, access)
             stamps_of(one, access)
             readable[name] = one
         except EvalspecError as error:
@@ -96,21 +100,43 @@ def examine_engine(choice: EngineChoice, datasets: Mapping[str, Dataset], access
     state: State = "ok" if facts.nodes else "broken"
     findings.append(MachineFact(f"engine {facts.name} {facts.version}", state, facts.size))
     for node in facts.nodes:
-        findings += _node(node, list(readable))
+        findings += _node(node, readable)
     return findings
 
 
-def _node(node: NodeFacts, datasets: Sequence[str]) -> Iterator[MachineFact]:
+def _list_objects(name: str, dataset: Dataset, access: Access) -> None:
+    """List the objects of a dataset in a child, where it lies in object storage.
+
+    Raises:
+        EvalspecError: They can't be listed.
+    """
+    from evalspec.evidence.record import ObjectStamp
+    from evalspec.running.children.jobs import SpecParts
+    from evalspec.running.options import default_limits
+    from evalspec.running.subjects import Children
+
+    if dataset.place is None:
+        return
+    parts = SpecParts({}, {name: dataset}, {}, access)
+    with tempfile.TemporaryDirectory() as folder:
+        children = Children(access, default_limits(LIST_S), 1, Path(folder))
+        with children.start("evalspec.running.children.reader", parts, "objects") as child:
+            listed = child.ask({"do": "objects", "name": name})["objects"]
+    dataset.keep_stamps(access, [ObjectStamp.model_validate(one) for one in listed])
+
+
+def _node(node: NodeFacts, datasets: Mapping[str, Dataset]) -> Iterator[MachineFact]:
     what = f"node {node.name}"
     if node.unfit:
         yield MachineFact(what, "broken", node.unfit)
         return
     has = ", ".join(f"{name} {version}" for name, version in sorted(node.versions.items()))
     yield MachineFact(what, "ok", f"{plural(node.cpus, 'CPU')} ({node.cpu}); {has}")
-    for name in datasets:
+    for name, dataset in datasets.items():
         reason = node.unread.get(name, node.unread.get(""))
         state: State = "ok" if reason is None else "broken"
-        yield MachineFact(f"{what}, dataset {name}", state, reason or "its files are the same there")
+        fine = "its files are the same there" if dataset.place is None else "its objects can be read there"
+        yield MachineFact(f"{what}, dataset {name}", state, reason or fine)
 
 
 def _kinds() -> list[MachineFact]:

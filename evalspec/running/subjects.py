@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from evalspec.answers.parts import by_rows, copy_answers, first_fault
-from evalspec.errors import EngineError, EvalspecError, InputError, NotRunError, WorkerError
+from evalspec.errors import EngineError, EvalspecError, InputError, InvalidError, NotRunError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import (
     TEMPLATE,
@@ -199,6 +199,8 @@ class Subjects:
         self._unasked = uuid.uuid4().hex
         self._broken: dict[str, str] = {}
         self._not_made: set[str] = set()
+        self._replaced: set[str] = set()
+        """What had other contents by the time that it was read."""
         self._known: dict[str, dict[str, Any]] = {}
         """Digest of the files of a dataset, and the record of its rows, by dataset."""
         self._files: dict[tuple[str, str], Path] = {}
@@ -244,6 +246,8 @@ class Subjects:
                     raise
                 except EvalspecError as error:
                     self._broken[f"{what} {name}"] = str(error)
+                    if isinstance(error, InvalidError):
+                        self._replaced.add(f"{what} {name}")
                     if isinstance(error, WorkerError) and not child.alive:
                         return wanted[index + 1 :]
                     continue
@@ -345,11 +349,14 @@ class Subjects:
 
         Raises:
             InputError: The first that could not, with the reason.
+            InvalidError: It was replaced while it was read.
             NotRunError: This run does not make it.
         """
         for what in (*(f"dataset {name}" for name in datasets), *(f"model {name}" for name in models)):
             if what in self._not_made:
                 raise NotRunError(f"{what}: {self._broken[what]}")
+            if what in self._replaced:
+                raise InvalidError(f"{what}: {self._broken[what]}")
             if what in self._broken:
                 raise InputError(f"{what}: {self._broken[what]}")
 

@@ -70,8 +70,8 @@ class Parquet(StoredDataset):
     def _header(self, access: Access, found: DataFiles) -> Header:
         from evalspec.sources.reading.table import type_texts
 
-        rows, schema, _ = self._schema(access, found)
-        return Header(rows=rows, columns=type_texts(schema))
+        whole = self._whole(access, found)
+        return Header(rows=sum(map(sum, whole.groups)), columns=type_texts(whole.schema))
 
     def _plain_header(self, access: Access, found: DataFiles) -> Header | None:
         """Without pyarrow, whose import takes longer than all the rest of reading a spec; None: it must be asked."""
@@ -81,24 +81,25 @@ class Parquet(StoredDataset):
         partitions = partitions_of(found.inside, self.partitions, list(plain.columns), repr(self.path))
         return Header(rows=plain.rows, columns={**plain.columns, **partitions.types})
 
-    def _schema(self, access: Access, found: DataFiles) -> tuple[int, pa.Schema, Partitions]:
-        """Rows, the types that columns have in all files together, and the columns of the files' paths."""
+    def _whole(self, access: Access, found: DataFiles) -> _Whole:
+        """What the footers say, each of which is read once: in object storage each takes a request."""
         import pyarrow as pa
 
         from evalspec.sources.reading.table import merged
 
-        rows, schemas = 0, []
+        groups, schemas = [], []
         for path in with_tails(found.files):
             check_format(access, path, "parquet")
             with _opened(access, path) as file:
-                rows += file.metadata.num_rows
+                metadata = file.metadata
+                groups.append([metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)])
                 schemas.append(without_index(file.schema_arrow, self))
         schema = merged(schemas, repr(self.path))
         partitions = partitions_of(found.inside, self.partitions, schema.names, repr(self.path))
         if partitions.types:
             schema = pa.schema([*schema, *partitions.fields()])
         choose(None, schema.names, repr(self.path))
-        return rows, schema, partitions
+        return _Whole(groups, schema, partitions)
 
     def read(self, access: Access, columns: Sequence[str] | None = None) -> pa.Table:
         import pyarrow as pa
@@ -106,8 +107,9 @@ class Parquet(StoredDataset):
         from evalspec.sources.reading.table import tidy
 
         found = self.data_files(access)
-        _, schema, partitions = self._schema(access, found)
-        names = choose(columns, schema.names, repr(self.path))
+        whole = self._whole(access, found)
+        partitions = whole.partitions
+        names = choose(columns, whole.schema.names, repr(self.path))
         own = [name for name in names if name not in partitions.types]
         tables = []
         for number, path in enumerate(found.files):
@@ -126,7 +128,7 @@ class Parquet(StoredDataset):
         """The rows of `read`; memory holds a batch and a MiB of each column, of objects a row group."""
         from evalspec.sources.reading.table import tidied
 
-        content, schema = self._wanted(access, columns)
+        content, schema, _ = self._wanted(access, columns)
 
         def raw(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
             return content.all(wanted, rows)
@@ -137,8 +139,7 @@ class Parquet(StoredDataset):
         """Reads the row groups in which the rows lie; lists are looked through once, when the reader is made."""
         from evalspec.sources.reading.table import lengths_of, tidied
 
-        content, schema = self._wanted(access, columns)
-        groups = content.groups()
+        content, schema, groups = self._wanted(access, columns)
         lengths = lengths_of(lambda wanted: content.all(wanted, BATCH_ROWS), schema)
 
         def reader(start: int, stop: int) -> Iterator[pa.RecordBatch]:
@@ -152,14 +153,32 @@ class Parquet(StoredDataset):
 
         return reader
 
-    def _wanted(self, access: Access, columns: Sequence[str] | None) -> tuple[_Content, pa.Schema]:
-        """The files, and the columns wanted with the types that they have in all files together."""
+    def _wanted(
+        self, access: Access, columns: Sequence[str] | None
+    ) -> tuple[_Content, pa.Schema, Sequence[Sequence[int]]]:
+        """The files, the columns wanted with the types that they have in all files together, and row groups."""
         import pyarrow as pa
 
         found = self.data_files(access)
-        _, schema, partitions = self._schema(access, found)
-        chosen = pa.schema([schema.field(name) for name in choose(columns, schema.names, repr(self.path))])
-        return _Content(access, found.files, partitions), chosen
+        whole = self._whole(access, found)
+        names = choose(columns, whole.schema.names, repr(self.path))
+        chosen = pa.schema([whole.schema.field(name) for name in names])
+        return _Content(access, found.files, whole.partitions), chosen, whole.groups
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What the footers of all files say together.
+
+    Args:
+        groups: Rows of each row group, file by file.
+        schema: The types that columns have in all files together.
+        partitions: The columns of the files' paths.
+    """
+
+    groups: Sequence[Sequence[int]]
+    schema: pa.Schema
+    partitions: Partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +213,6 @@ class _Content:
                 first += batch.num_rows
                 if first >= wanted[1]:
                     return
-
-    def groups(self) -> list[list[int]]:
-        """Rows of each row group, file by file."""
-        found = []
-        for path in with_tails(self.files):
-            with _opened(self.access, path) as file:
-                metadata = file.metadata
-                found.append([metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)])
-        return found
 
     def _batches(
         self, file: pq.ParquetFile, number: int, columns: Sequence[str], rows: int, groups: Sequence[int]

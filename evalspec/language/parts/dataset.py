@@ -93,6 +93,14 @@ class Dataset(Part):
             InputError: They can't be listed, or there are none.
         """
 
+    def probe_objects(self, access: Access) -> None:
+        """Read the end of one of its objects, where it lies in object storage: whether that works from here.
+
+        Raises:
+            InputError: It does not.
+            InvalidError: The object has other contents than those that were listed, or is gone.
+        """
+
     def stamps(self, access: Access) -> tuple[ObjectStamp, ...]:
         """Objects that were listed of it; empty: none were, or it lies on this machine."""
         return ()

@@ -147,8 +147,7 @@ class Leaves:
     def look(self, dataset: str, scans: Mapping[str, Scan]) -> dict[str, Summary]:
         """Key: the summary of the dataset, of those scans whose summaries can be merged.
 
-        None are looked at where the dataset is a single leaf, its rows can't be read from the middle, or it lies in
-        object storage and the engine is a cluster.
+        None are looked at where the dataset is a single leaf, or its rows can't be read from the middle.
 
         Args:
             dataset: Its name.
@@ -159,9 +158,6 @@ class Leaves:
             WorkerError: A leaf was lost, and once more.
             EngineError: The engine is gone.
         """
-        part = self._parts.datasets[dataset]
-        if part.place is not None and self._work.choice.address:
-            return {}
         rows = self._tables.countable(dataset)
         size = self._tables.leaf_rows(dataset)
         if rows is None or rows <= size:
@@ -170,12 +166,10 @@ class Leaves:
         kinds = {key: type(one) for key, one in made.items() if isinstance(one, Summary)}
         if not kinds:
             return {}
-        stamps = stamps_of(part, self._parts.access)
+        stamps = stamps_of(self._parts.datasets[dataset], self._parts.access)
         mergeable = {key: scans[key] for key in kinds}
         cut, states = Cut(rows, size), LeafStates([*kinds.values()])
-        # Of object storage what was listed says which contents are read.
-        objects = [one.model_dump_json() for one in part.stamps(self._parts.access)]
-        journal = self._journal(f"{part.model_dump_json()}{objects}", mergeable, stamps, dataset, cut)
+        journal = self._journal(mergeable, stamps, dataset, cut)
         leaves = LeafPieces(dataset, cut, states, journal, self._engine, self._work, self._progress)
         try:
             self._engine.aim(dataset, mergeable, stamps)
@@ -188,10 +182,13 @@ class Leaves:
             self._note(leaves)
         return {key: one for key, one in zip(kinds, states.ends(), strict=True) if one is not None}
 
-    def _journal(self, part: str, scans: Mapping[str, Scan], stamps: Stamps, dataset: str, cut: Cut) -> LeafJournal:
-        if not self._work.keeps or not stamps:
+    def _journal(self, scans: Mapping[str, Scan], stamps: Stamps, dataset: str, cut: Cut) -> LeafJournal:
+        part = self._parts.datasets[dataset]
+        objects = [one.model_dump(mode="json") for one in part.stamps(self._parts.access)]
+        # Without a stamp nothing says that rows stay the same.
+        if not self._work.keeps or not (stamps or objects):
             return LeafJournal(self._work.folder, None, ())
-        basis = [part, sorted(stamps.items()), cut.rows, cut.size, versions()]
+        basis = [part.model_dump_json(), sorted(stamps.items()), objects, cut.rows, cut.size, versions()]
         keys = [(dataset, key, scan.columns) for key, scan in scans.items()]
         return LeafJournal(self._work.folder, basis, keys)
 

@@ -183,7 +183,7 @@ class _Worker:
         dataset = str(question["dataset"])
         part = self.job.parts.datasets[dataset]
         if question["do"] == "cut":
-            elsewhere = part.by_number and part.where is None and part.place is None
+            elsewhere = part.by_number and part.where is None
             rows = self.tables.countable(dataset)
             cut = cut_of(self.model, self.loaded, rows, elsewhere=elsewhere)
             return {"cut": None if cut is None else astuple(cut), "observed": dict(self.loaded.observed)}

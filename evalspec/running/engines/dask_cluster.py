@@ -57,6 +57,8 @@ class DaskCluster(Cluster):
         self.version = str(distributed.__version__)
         self._address, self._needs = choice.address, needs
         self._tasks: dict[str, tuple[int, Any]] = {}
+        self._job: tuple[bytes, Any] = (b"", None)
+        """A job, and what workers take it from: it is long where many objects were listed."""
         self._events: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         """Tasks that have ended: key, and why it was lost, if it was."""
         cloudpickle.register_pickle_by_value(node)
@@ -79,8 +81,14 @@ class DaskCluster(Cluster):
         }
 
     def submit(self, leaf: int, packed: bytes, start: int, stop: int) -> None:
+        if self._job[0] != packed:
+            # A task, so that another worker has it when the one that had it is lost.
+            self._job = (
+                packed,
+                self._client.submit(_Sent(node.handed_on), packed, key=f"evalspec-job-{uuid.uuid4().hex}"),
+            )
         key = f"evalspec-leaf-{leaf}-{uuid.uuid4().hex}"
-        future = self._client.submit(_Sent(node.look), packed, start, stop, key=key, pure=False, retries=0)
+        future = self._client.submit(_Sent(node.look), self._job[1], start, stop, key=key, pure=False, retries=0)
         self._tasks[key] = leaf, future
         future.add_done_callback(lambda _: self._events.put((key, "")))
 

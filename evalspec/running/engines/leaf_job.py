@@ -1,4 +1,7 @@
-"""A leaf on a node of a cluster: the same files are made sure of, then its rows go by. Errors are values."""
+"""A leaf on a node of a cluster: the same files are made sure of, then its rows go by.
+
+Errors are values, and hold no secret of the node's environment.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evalspec.errors import EvalspecError
+from evalspec.errors import EvalspecError, InvalidError
 from evalspec.imports import arrow_without_pandas
+from evalspec.language.parts import Access
 from evalspec.language.scans import Scan
+from evalspec.redaction import Redaction
 from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.leaf import Looker
 from evalspec.running.engines.stamps import Stamps, same_files, unchanged
@@ -28,15 +33,21 @@ class NodeJob(ABC):
 
     @property
     @abstractmethod
+    def access(self) -> Access:
+        """Where its datasets may be read from."""
+
+    @property
+    @abstractmethod
     def changed(self) -> bool:
         """Files may be others than when they were made sure of."""
 
     @abstractmethod
     def make_sure(self) -> None:
-        """Stop where other files are seen here than where the run was planned.
+        """Stop where other files are seen here than where the run was planned, or objects can't be read from here.
 
         Raises:
-            InputError: They are.
+            InputError: They are, or can't.
+            InvalidError: An object has other contents than those that were listed.
         """
 
     @abstractmethod
@@ -65,6 +76,10 @@ class LeafJob(NodeJob):
     scans: Mapping[str, Scan]
 
     @property
+    def access(self) -> Access:
+        return self.parts.access
+
+    @property
     def changed(self) -> bool:
         return not unchanged(next(iter(self.stamps.values())))
 
@@ -83,33 +98,61 @@ def look(packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[
 
     Returns:
         ``rows`` that went by, or ``unfit``, why this node can't look at any leaf, or ``error`` and ``message``, what
-        is wrong with the rows; and the states.
+        is wrong with the rows, or ``crash``; and the states.
     """
+    job = _job(packed)
     try:
-        job = _fitting(packed)
-        if job.changed:
+        why = _why_unfit(packed)
+        header, blocks = (why, []) if why else job.look(packed, start, stop)
+    except EvalspecError as error:
+        header, blocks = _why_unfit(packed, anew=not isinstance(error, InvalidError)) or _told(error), []
+    except Exception as error:  # noqa: BLE001  # the engine would wrap it, and say all of it
+        header, blocks = {"crash": f"{type(error).__name__}: {error}"}, []
+    return Redaction.of(job.access.secrets).value(header), blocks
+
+
+def _why_unfit(packed: bytes, *, anew: bool = False) -> dict[str, object]:
+    """Why this node can't look at the rows of a job; empty: it can.
+
+    Args:
+        packed: The job.
+        anew: Whatever was made sure of before.
+    """
+    job = _job(packed)
+    try:
+        _made_sure(packed)
+        if anew or job.changed:
             job.make_sure()
+    except InvalidError as error:
+        # It holds for every node.
+        return _told(error)
     except EvalspecError as error:
-        return {"unfit": str(error)}, []
-    try:
-        return job.look(packed, start, stop)
-    except EvalspecError as error:
-        return {"error": type(error).__name__, "message": str(error)}, []
+        return {"unfit": str(error)}
+    return {}
+
+
+def _told(error: EvalspecError) -> dict[str, object]:
+    return {"error": type(error).__name__, "message": str(error)}
 
 
 @functools.lru_cache(maxsize=1)
-def _fitting(packed: bytes) -> NodeJob:
-    """The job, once the files that it is about are known to be the same here."""
+def _job(packed: bytes) -> NodeJob:
     arrow_without_pandas()
     job: NodeJob = pickle.loads(packed)
-    job.make_sure()
     return job
+
+
+@functools.lru_cache(maxsize=1)
+def _made_sure(packed: bytes) -> None:
+    """Stop unless what a job is about is the same here; it is looked at once."""
+    _job(packed).make_sure()
 
 
 @functools.lru_cache(maxsize=1)
 def _looker(packed: bytes) -> Looker:
     """Looks at all leaves of a job that this process is handed."""
-    job: LeafJob = pickle.loads(packed)
+    job = _job(packed)
+    assert isinstance(job, LeafJob)
     (name,) = job.stamps
     return Looker(job.parts, name, job.scans)
 
@@ -121,10 +164,10 @@ def unread(packed: bytes) -> dict[str, str]:
         packed: A job without scans.
     """
     job: LeafJob = pickle.loads(packed)
-    reasons = {}
+    hidden, reasons = Redaction.of(job.access.secrets), {}
     for name, stamps in job.stamps.items():
         try:
             same_files(job.parts.datasets[name], job.parts.access, stamps)
         except EvalspecError as error:
-            reasons[name] = str(error)
+            reasons[name] = hidden.text(str(error))
     return reasons

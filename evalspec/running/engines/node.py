@@ -72,6 +72,11 @@ def survey(packed: bytes = b"") -> bytes:
     return framed(facts, [])
 
 
+def handed_on(packed: bytes) -> bytes:
+    """A job as it came, for an engine that hands on what tasks have made."""
+    return packed
+
+
 def look(packed: bytes, start: int, stop: int) -> bytes:
     """States of the summaries of a leaf, or why there are none.
 

@@ -117,10 +117,18 @@ def _outcome(told: Mapping[str, Any], blocks: Sequence[bytes]) -> PieceOutcome:
 
 
 def shared(parts: SpecParts, datasets: Sequence[str], models: Sequence[str] = ()) -> SpecParts:
-    """Parts of a spec as nodes get them: rows that this machine keeps, and names of secrets, stay here."""
-    access = replace(parts.access, folder=parts.access.folder.resolve(), env=frozenset())
-    shown = {name: parts.models[name] for name in models}
-    return SpecParts(shown, {name: parts.datasets[name] for name in datasets}, parts.slices if models else {}, access)
+    """Parts of a spec as nodes get them.
+
+    Rows that this machine keeps stay here. Of secrets the names go along that these datasets need: a node takes the
+    values from its own environment. The objects that were listed of these datasets go along too.
+    """
+    shown = {name: parts.datasets[name] for name in datasets}
+    needed = {variable for one in shown.values() for variable in one.secrets_read()}
+    access = replace(parts.access, folder=parts.access.folder.resolve(), env=parts.access.env & needed, stamps={})
+    for one in shown.values():
+        if stamps := one.stamps(parts.access):
+            one.keep_stamps(access, stamps)
+    return SpecParts({name: parts.models[name] for name in models}, shown, parts.slices if models else {}, access)
 
 
 def driver_child(work: LeafWork) -> Child:

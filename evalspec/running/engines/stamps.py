@@ -1,4 +1,8 @@
-"""Stamps of a dataset's files: what a node that mounts other ones, or older ones, would see otherwise."""
+"""Stamps of a dataset's files: what a node that mounts other ones, or older ones, would see otherwise.
+
+Objects in object storage have stamps of their own. They are listed once, travel with `Access`, and hold for each read,
+whoever reads: a node only has to be able to.
+"""
 
 from __future__ import annotations
 
@@ -19,26 +23,29 @@ SAME = "mount the same files on every node, at the same path; copies must keep t
 
 
 def stamps_of(dataset: Dataset, access: Access) -> dict[str, tuple[int, int, str]]:
-    """Stamps of the files of a dataset as they are seen here.
+    """Stamps of the files of a dataset as they are seen here; its objects are listed, if nobody has.
 
     Raises:
         InputError: One is missing or can't be read.
     """
+    dataset.list_objects(access)
     return stamps_of_files(dataset.files(access))
 
 
 def same_files(dataset: Dataset, access: Access, planned: Stamps) -> None:
-    """Stop where other files are seen here than where the run was planned.
+    """Stop where other files are seen here than where the run was planned, or where its objects can't be read.
 
     Args:
         dataset: As the spec has it.
-        access: Where it may be read from.
+        access: Where it may be read from, with the objects that were listed there.
         planned: Stamps there.
 
     Raises:
-        InputError: The first difference.
+        InputError: The first difference, or what keeps objects from being read.
+        InvalidError: An object has other contents than those that were listed.
     """
     _same({str(path) for path in dataset.files(access)}, planned, "the dataset")
+    dataset.probe_objects(access)
 
 
 def stamps_of_files(paths: Iterable[Path]) -> dict[str, tuple[int, int, str]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec.errors import EvalspecError, WorkerError
+from evalspec.language.parts import Access
 from evalspec.pipeline.artifact import content_paths
 from evalspec.running.children.jobs import SpecParts, WorkerJob
 from evalspec.running.children.messages import BLOCKS
@@ -50,6 +51,10 @@ class PartJob(NodeJob):
     threads: int
     limits: Limits
     environment: Mapping[str, str]
+
+    @property
+    def access(self) -> Access:
+        return self.parts.access
 
     @property
     def changed(self) -> bool:
@@ -126,7 +131,7 @@ class NodeWorkers:
         job = self._job
         return Child(
             "evalspec.running.children.worker", WorkerJob(job.parts, job.model, job.threads), limits=job.limits,
-            log=log, environment=job.environment,
+            log=log, environment=job.environment, secrets=job.access.secrets,
         )  # fmt: skip
 
     def _put_back(self, child: Child) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ BELONG = {
 }
 """Scheme: names of its credentials."""
 assert {name for names in BELONG.values() for name in names} == set(get_args(CredentialName))
+_OPENING = threading.Lock()
+"""Held while secrets are read and a store is opened, which takes variables out of the environment for that long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +133,15 @@ class StoredDataset(Dataset):
         return files[0]
 
     def list_objects(self, access: Access) -> None:
-        if self.place is not None:
+        if self.place is not None and not self.stamps(access):
             self._listed(self.place, access)
+
+    def probe_objects(self, access: Access) -> None:
+        if self.place is None:
+            return
+        first = self.data_files(access).files[0]
+        assert isinstance(first, ObjectFile)
+        first.tail()
 
     def data_files(self, access: Access) -> DataFiles:
         """Files, or objects as they were first listed.
@@ -153,7 +163,8 @@ class StoredDataset(Dataset):
     def _listed(self, place: ObjectPlace, access: Access) -> ObstoreStore:
         """The bucket, after its objects were listed once."""
         check_place(place, self.endpoint, access)
-        store = ObstoreStore(self._bucket(place, access))
+        with _OPENING:
+            store = ObstoreStore(self._bucket(place, access))
         if self._listing not in access.stamps:
             access.stamps[self._listing] = find_objects(store, place, self.suffixes)
         return store
@@ -166,7 +177,10 @@ class StoredDataset(Dataset):
         unset = next((name for name, value in values.items() if not value.strip()), None)
         if unset is not None:
             variable = next(one.env for name, one in self.credentials.items() if name == unset)
-            raise InputError(f"the variable {variable}, `credentials.{unset}`, is not set")
+            raise InputError(
+                f"the variable {variable}, `credentials.{unset}`, is not set",
+                remedy="set it where evalspec is started; each node of a cluster needs it in its own environment",
+            )
         return Bucket(
             place,
             self.endpoint,

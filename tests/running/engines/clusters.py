@@ -19,9 +19,10 @@ import psutil
 from tests.runtimes.environments import environment, free_ports
 
 ROOT = Path(__file__).resolve().parents[3]
-VERSIONS = ("ray==2.60.0", "distributed==2026.8.0")
+VERSIONS = ("ray==2.60.0", "distributed==2026.8.0", "obstore==0.12.1")
 STORE = "400000000"
 UP_S = 120.0
+PLAIN: Sequence[Mapping[str, str]] = ({}, {})
 
 
 def home() -> Path:
@@ -74,8 +75,8 @@ class Group:
 
 
 @contextlib.contextmanager
-def ray(count: int = 2, more: Mapping[str, str] | None = None) -> Iterator[Group]:
-    """A cluster of nodes with a processor each; ``more`` is the environment of the last one."""
+def ray(*variables: Mapping[str, str]) -> Iterator[Group]:
+    """A cluster of nodes with a processor each, one for each of these environments; none: two plain ones."""
     (port,) = free_ports(1)
     # A path to a socket may have 107 bytes.
     place = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))
@@ -83,17 +84,17 @@ def ray(count: int = 2, more: Mapping[str, str] | None = None) -> Iterator[Group
     shared = ["--num-cpus=1", f"--object-store-memory={STORE}", "--disable-usage-stats", "--node-ip-address=127.0.0.1"]
     command = home() / "bin" / "ray"
     try:
+        first, *others = variables or PLAIN
         group.start(
             [command, "start", "--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={place}",
-             "--block", *shared], place / "head.log",
+             "--block", *shared], place / "head.log", first,
         )  # fmt: skip
         wait_for(port, group)
-        for number in range(1, count):
-            variables = more if number == count - 1 else None
+        for number, more in enumerate(others, 1):
             group.start(
-                [command, "start", f"--address={group.address}", "--block", *shared], place / f"{number}.log", variables
+                [command, "start", f"--address={group.address}", "--block", *shared], place / f"{number}.log", more
             )
-        wait_until(lambda: sum("raylet" in name for name in names(group)) >= count, "nodes", place)
+        wait_until(lambda: sum("raylet" in name for name in names(group)) > len(others), "nodes", place)
         time.sleep(3)
         yield group
     finally:
@@ -102,8 +103,8 @@ def ray(count: int = 2, more: Mapping[str, str] | None = None) -> Iterator[Group
 
 
 @contextlib.contextmanager
-def dask(count: int = 2, more: Mapping[str, str] | None = None) -> Iterator[Group]:
-    """A scheduler and workers with a thread each, without nannies; ``more`` as for Ray."""
+def dask(*variables: Mapping[str, str]) -> Iterator[Group]:
+    """A scheduler and workers with a thread each, without nannies; their environments as for Ray."""
     (port,) = free_ports(1)
     place = Path(tempfile.mkdtemp(prefix="d", dir="/tmp"))
     group = Group(f"127.0.0.1:{port}")
@@ -114,15 +115,16 @@ def dask(count: int = 2, more: Mapping[str, str] | None = None) -> Iterator[Grou
             place / "scheduler.log",
         )
         wait_for(port, group)
-        for number in range(count):
-            variables = more if number == count - 1 else None
+        for number, more in enumerate(variables or PLAIN):
             group.start(
                 [command, "worker", f"tcp://{group.address}", "--host", "127.0.0.1", "--nthreads", "1", "--no-nanny",
                  "--no-dashboard", "--local-directory", place / f"w{number}"],
-                place / f"{number}.log", variables,
+                place / f"{number}.log", more,
             )  # fmt: skip
         wait_until(
-            lambda: sum("Registered to" in log.read_text() for log in place.glob("[0-9].log")) >= count,
+            lambda: (
+                sum("Registered to" in log.read_text() for log in place.glob("[0-9].log")) >= len(variables or PLAIN)
+            ),
             "workers",
             place,
         )

@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.engines, pytest.mark.timeout(1200)]
 
 TEST_ROWS, TRAFFIC_ROWS = 2_300_000, 6_000_000
 """Three leaves and six; the digest of more than five million rows goes by leaves too."""
+LEAVES = 6 + 3 + 6
+"""The digest, and a pass over each dataset, in which `coverage` sees the rows that `shift` does."""
 SPEC = """
 evalspec: 1
 name: scans
@@ -108,7 +110,7 @@ def alone(folder: Path) -> str:
 def test_processes_give_the_same_record(folder: Path, alone: str, tmp_path: Path) -> None:
     code, said = run(folder, tmp_path / "run", "--engine", "local:2")
     assert code in (0, 1, 3) and checks(tmp_path / "run") == alone, said
-    assert engine(tmp_path / "run")["leaves"] == 3 + 6 + 6 + 6
+    assert engine(tmp_path / "run")["leaves"] == LEAVES
     assert not (tmp_path / "run" / "leaves").exists()
 
 
@@ -149,7 +151,7 @@ def test_a_node_that_is_killed_changes_nothing(folder: Path, alone: str, tmp_pat
     assert one.returncode in (0, 1, 3) and checks(tmp_path / "run") == alone, said
     facts = engine(tmp_path / "run")
     # One leaf is lost for each processor of the node, and again where the same leaf was on its way in another pass.
-    assert facts["again"] <= 2 and facts["leaves"] == 3 + 6 + 6 + 6, facts
+    assert facts["again"] <= 2 and facts["leaves"] == LEAVES, facts
     assert not list((tmp_path / "run").rglob("*.partial")) and not (tmp_path / "run" / "leaves").exists()
 
 
@@ -188,7 +190,7 @@ def test_a_node_with_other_versions_is_refused(folder: Path, tmp_path: Path, nam
     metadata = tmp_path / "other" / "pyarrow-14.0.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: pyarrow\nVersion: 14.0.0\n")
-    with ENGINES[name](more={"PYTHONPATH": str(tmp_path / "other")}) as cluster:
+    with ENGINES[name]({}, {"PYTHONPATH": str(tmp_path / "other")}) as cluster:
         code, said = run(folder, tmp_path / "run", "--engine", f"{name}:{cluster.address}")
         assert code == 4 and not (tmp_path / "run").exists(), said
         (error,) = [line for line in said.splitlines() if line.startswith("error: ")]

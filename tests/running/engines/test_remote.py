@@ -30,7 +30,7 @@ RAY = EngineChoice("ray", address="127.0.0.1:6379")
 @pytest.fixture(autouse=True)
 def _fresh() -> None:
     """A node's process looks for one job at a time; here all nodes are one process."""
-    leaf_job._fitting.cache_clear()
+    leaf_job._made_sure.cache_clear()
     leaf_job._looker.cache_clear()
 
 

@@ -288,10 +288,10 @@ def test_a_model_that_remembers_is_told_as_one_that_answers_otherwise(folder: Pa
 @pytest.fixture
 def _fresh() -> Iterator[None]:
     """A node's process answers for one job at a time; here all nodes are one process."""
-    leaf_job._fitting.cache_clear()
+    leaf_job._made_sure.cache_clear()
     part_job._workers.cache_clear()
     yield
-    leaf_job._fitting.cache_clear()
+    leaf_job._made_sure.cache_clear()
     part_job._workers.cache_clear()
 
 

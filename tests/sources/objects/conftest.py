@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources.objects import servers
 from tests.sources.objects.fake_s3 import Bucket, served
 
 STAND_IN = Path(__file__).parent / "client"
@@ -36,3 +37,21 @@ def bucket(client: None) -> Iterator[Bucket]:
     """A bucket called data."""
     with served(Bucket()) as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def home() -> Path:
+    """The environment of servers and client."""
+    return servers.home()
+
+
+@pytest.fixture(scope="session")
+def weed(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    with servers.weed(home, tmp_path_factory.mktemp("weed")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def moto(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
+    with servers.moto(home, tmp_path_factory.mktemp("moto")) as server:
+        yield server

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from evalspec.sources.csv import Csv
 from evalspec.sources.images import Images
 from evalspec.sources.npz import Npz
 from evalspec.sources.parquet import Parquet
+from evalspec.sources.reading import object_store, objects
 from evalspec.sources.reading.open import open_batches, open_between
 from tests.sources.objects.fake_s3 import Bucket
 from tests.sources.objects.tables import DAYS, ROWS, dataset, fill, parquet, rows
@@ -60,6 +63,17 @@ def test_what_a_job_leaves_behind_is_no_data(bucket: Bucket, tmp_path: Path) -> 
     assert one.header(seen).rows == DAYS * ROWS
     assert len(one.stamps(seen)) == DAYS
     assert not [said for said in bucket.requests if "_" in said.partition("t/")[2].replace("list_", "")]
+
+
+def test_the_end_of_an_object_is_read_once(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any row, however many objects there are: no more ends are kept than a few."""
+    monkeypatch.setattr(objects, "MOST_TAILS", 2)
+    fill(bucket, tmp_path)
+    one, seen = dataset(bucket), access(tmp_path)
+    one.list_objects(seen)
+    bucket.requests.clear()
+    one.between(seen, ["x"])
+    assert len(bucket.requests) == DAYS == len(set(bucket.requests))
 
 
 def test_where_looks_at_a_column_of_the_path(bucket: Bucket, tmp_path: Path) -> None:
@@ -239,6 +253,26 @@ def test_what_the_environment_holds_is_not_sent_by_itself(
     dataset(bucket).header(access(tmp_path))
     assert signers(bucket) == {""}
     assert os.environ["AWS_SECRET_ACCESS_KEY"] == "its-secret"
+
+
+def test_threads_that_open_stores_at_once_see_their_keys(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables of the provider's names are hidden for a moment: from the library, not from others that need them."""
+    fill(bucket, tmp_path)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "its-secret")
+    keys = {name: {"env": "AWS_SECRET_ACCESS_KEY"} for name in ("access_key_id", "secret_access_key")}
+    one, seen = dataset(bucket, credentials=keys), access(tmp_path, env=frozenset({"AWS_SECRET_ACCESS_KEY"}))
+    one.list_objects(seen)
+    config = object_store._config
+
+    def slowly(place: object_store.Bucket) -> dict[str, Any]:
+        time.sleep(0.002)
+        return config(place)
+
+    monkeypatch.setattr(object_store, "_config", slowly)
+    with ThreadPoolExecutor(8) as pool:
+        assert len(list(pool.map(lambda _: one.data_files(seen), range(64)))) == 64
 
 
 def test_the_chain_of_the_provider(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ def test_an_object_that_is_replaced_while_rows_are_read(bucket: Bucket, keys: No
     bucket.before = replaced
     path.write_text(path.read_text().replace(SHIFT, ""))
     record = go(path)
-    assert [one.status for one in record.checks] == ["error"] * 2
+    assert [one.status for one in record.checks] == ["invalid"] * 2
     assert all(f"'s3://data/{key}' was replaced after it had been listed" in str(one.reason) for one in record.checks)
     assert not [test for one in record.checks for test in one.tests if test.value is not None]
 
@@ -164,13 +164,17 @@ def test_nothing_is_asked_without_permission(bucket: Bucket, keys: None, tmp_pat
     assert not bucket.requests
 
 
-@pytest.mark.parametrize("command", [["validate"], ["plan"], ["plan", "--engine", "local:2"]])
+RAY = ["plan", "--engine", "ray:127.0.0.1:6379"]
+
+
+@pytest.mark.parametrize("command", [["validate"], ["plan"], ["plan", "--engine", "local:2"], RAY])
 def test_commands_that_only_look(bucket: Bucket, keys: None, tmp_path: Path, command: list[str]) -> None:
     path = in_bucket(bucket, tmp_path)
     done = CliRunner().invoke(app, [*command, str(path), "--allow-host", "s3://data"])
     assert done.exit_code == 0, done.output
     assert "s3://data is asked when the run starts" in done.output
     assert "--env PLACES_SECRET" in done.output
+    assert ("ray at 127.0.0.1:6379 scans first, unless it is one leaf: a run" in done.output) == (command == RAY)
     assert not bucket.requests
 
 
