@@ -82,7 +82,7 @@ class Parquet(StoredDataset):
         return Header(rows=plain.rows, columns={**plain.columns, **partitions.types})
 
     def _whole(self, access: Access, found: DataFiles) -> _Whole:
-        """What the footers say, each of which is read once: in object storage each takes a request."""
+        """Contents of the footers, each of which is read once: in object storage each takes a request."""
         import pyarrow as pa
 
         from evalspec.sources.reading.table import merged
@@ -168,7 +168,7 @@ class Parquet(StoredDataset):
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """What the footers of all files say together.
+    """Contents of the footers of all files together.
 
     Args:
         groups: Rows of each row group, file by file.

@@ -85,7 +85,7 @@ def _listens(port: int) -> bool:
 @contextlib.contextmanager
 def weed(home: Path, folder: Path) -> Iterator[Server]:
     """SeaweedFS, which verifies signatures."""
-    # What it speaks beside HTTP is at ports 10,000 further.
+    # What it speaks beside HTTP is at ports 10,000 further; its catalogues would be at the same ports for everybody.
     first, second, third, fourth = _low_ports()
     one = {"name": "t", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": ["Admin"]}
     (folder / "s3.json").write_text(json.dumps({"identities": [one]}))
@@ -93,7 +93,8 @@ def weed(home: Path, folder: Path) -> Iterator[Server]:
     line = [
         str(home / "bin/weed"), "-logtostderr=true", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-dir=data",
         f"-master.port={first}", f"-volume.port={second}", "-filer", f"-filer.port={third}", "-s3",
-        f"-s3.port={fourth}", "-s3.config=s3.json", "-volume.max=50", "-master.volumeSizeLimitMB=256",
+        f"-s3.port={fourth}", "-s3.config=s3.json", "-s3.port.iceberg=0", "-s3.port.lance=0", "-volume.max=50",
+        "-master.volumeSizeLimitMB=256",
     ]  # fmt: skip
     with started(line, folder, fourth):
         server = Server(home, fourth)
