@@ -77,7 +77,7 @@ class RoundTrip(Part):
     def _names_something(self) -> Self:
         for field, patterns in (("holds", self.holds), ("may_change", self.may_change)):
             if any(not one.strip() for one in patterns):
-                raise custom_error(Problem(f"`{field}` has a name without letters", remedy="take it out"))
+                raise custom_error(Problem(f"`{field}` has a name without letters", remedy="remove it"))
         loose = next((one for one in self.holds if not one.strip("*?")), None)
         if loose is not None:
             why = "any checkpoint has such a name, so that nothing is missed"
@@ -87,7 +87,7 @@ class RoundTrip(Part):
             hidden = next((one for one in self.holds if fnmatchcase(one, change)), None)
             if hidden is not None:
                 why = f"`may_change` sets {change!r} aside, and with it {hidden!r}, which `holds` says is state"
-                raise custom_error(Problem(why, remedy="name in `may_change` only what is no state"))
+                raise custom_error(Problem(why, remedy="remove it from one of the two"))
         return self
 
 

@@ -141,7 +141,7 @@ def test_parts_without_their_folder_are_no_single_file(tmp_path: Path, instead: 
     fault = first_fault(path)
     assert len(parts_of(path)) == 2 and fault is not None and "part-00000.parquet can't be read" in fault
     single = tmp_path / "single.parquet"
-    write_answers(single, classes(range(3)))
+    write_answers(classes(range(3)), single)
     assert parts_of(single) == () and first_fault(single) is None and parts_of(tmp_path / "none.parquet") == ()
 
 

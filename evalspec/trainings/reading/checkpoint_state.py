@@ -174,7 +174,7 @@ def _torch(path: Path, name: str) -> dict[str, StateValue]:
 
 
 def _numpy_parts() -> list[Any]:
-    """What torch rebuilds numpy's arrays of, such as the state of its generator; none of it runs code of the file."""
+    """Parts that torch makes numpy's arrays from, such as the state of its generator; none runs code of the file."""
     import _codecs
 
     import numpy as np
