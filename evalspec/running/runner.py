@@ -290,11 +290,11 @@ class _Run:
     def _next(self) -> PlannedCheck:
         """The check to be measured next: one whose models are still being loaded lets others go first."""
         loading, untimed = self.subjects.loading(), list(self._untimed())
-        ready = [one for one in untimed if loading.isdisjoint(model for _, model in one.predictions)]
-        if untimed and not (loading and ready):
+        waits = {one.check.name: len(loading & {model for _, model in one.predictions}) for one in untimed}
+        if untimed and (not loading or min(waits.values())):
             # A processor has little to do.
             self._load_timed_ahead()
-        return (ready or self.left)[0]
+        return min(untimed, key=lambda one: waits[one.check.name], default=self.left[0])
 
     def _load_timed_ahead(self) -> None:
         """Have the first model that is timed loaded by the processes that will be, while other checks are measured."""

@@ -151,6 +151,17 @@ def test_workers_load_together_and_each_is_taken_once() -> None:
     assert not [line for line in told if line.startswith("close")]
 
 
+def test_workers_that_were_begun_before_are_waited_for_when_the_first_is_taken() -> None:
+    told: list[str] = []
+    ahead = started(told, together=True)
+    ahead.begin(9, "test")
+    assert told == [f"tell {name}" for name in "abcd"] and MOST_AHEAD == 4
+    assert [ahead.take(left).name for left in (3, 2, 1)] == ["a", "b", "c"]  # type: ignore[attr-defined]
+    assert told[4:] == [f"answer {name}" for name in "abcd"]
+    ahead.close()
+    assert told[8:] == ["close d"]
+
+
 def test_others_follow_on_one_that_is_taken_alone_and_what_nobody_takes_is_ended() -> None:
     told: list[str] = []
     ahead = started(told, together=True)
