@@ -348,7 +348,8 @@ def answered(folder: Path, name: str, dataset: str, engine: EngineChoice = LOCAL
     children = Children(access, Limits(time_s=120), 1, run, engine)
     subjects = Subjects(parts, children, Journal(run / "journal.jsonl"), Steps(), JournalEvents())
     try:
-        subjects.describe(["test"], ["candidate"])
+        subjects.describe("model", ["candidate"])
+        subjects.describe("dataset", ["test"])
         written = subjects.predict("test", "candidate")
     finally:
         subjects.close()
