@@ -298,11 +298,13 @@ class _Run:
 
     def _load_timed_ahead(self) -> None:
         """Have the first model that is timed loaded by the processes that will be, while other checks are measured."""
-        first = next((one.check for one in self.left if one.check.dimension == "system"), None)
-        need = None if first is None else next(iter(first.needs()), None)
-        if self.timed_ahead or self.again is not None or self.options.resume or self.options.draft or first is None:
+        if self.timed_ahead or self.again is not None or self.options.resume or self.options.draft:
             return
         self.timed_ahead = True
+        first = next((one.check for one in self.left if one.check.dimension == "system"), None)
+        if first is None:
+            return
+        need = next(iter(first.needs()), None)
         facts, limit = self.subjects.facts(), self.options.limits.memory_bytes
         if not isinstance(need, NeedTiming) or not need.ahead or self.options.timings_from or need.model not in facts:
             return

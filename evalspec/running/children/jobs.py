@@ -41,7 +41,7 @@ class SpecParts:
     """File of a dataset's rows as the run first read them, where one is kept, by dataset."""
 
     def unnamed(self, read: Collection[str]) -> tuple[str, ...]:
-        """Datasets of rows that no model names.
+        """Datasets of rows that no check reads and no model names, as those of examples in a prompt are.
 
         Args:
             read: Those that checks read.

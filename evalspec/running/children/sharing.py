@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import itertools
 import pickle
 from collections.abc import Iterable
 from importlib import import_module
@@ -154,8 +153,8 @@ def start(job: None) -> Handler:
     from evalspec.running.timing import fresh_workers
 
     scans, screener = Scans(), Screener()
-    loaded: dict[str, dict[str, StartedAhead]] = {}
-    """Check: workers that were started for it, by model."""
+    loaded: dict[tuple[str, str], StartedAhead] = {}
+    """(check, model): workers that were started for it."""
 
     def handle(question: Message, progress: Progress) -> Message:
         if question["do"] == "begin":
@@ -169,15 +168,19 @@ def start(job: None) -> Handler:
         one: CheckJob
         if question["do"] == "ahead":
             one, model = pickle.loads(base64.b64decode(question["job"])), question["model"]
-            fresh = loaded.setdefault(one.check.name, {})[model] = fresh_workers(one, model, {})
+            fresh = loaded[one.check.name, model] = fresh_workers(one, model, {})
             fresh.begin(MOST_AHEAD, question["dataset"])
             return {}
         one, ahead = pickle.loads(base64.b64decode(question["job"]))
         scans.expect(one.check.name, ahead)
-        mine = loaded.pop(one.check.name, None)
+        mine: dict[str, StartedAhead] = {}
         if one.check.dimension == "system":
-            for fresh in itertools.chain.from_iterable(others.values() for others in loaded.values()):
-                fresh.close()
+            # What is not for this check may not stay beside it.
+            for (check, model), fresh in loaded.items():
+                if check == one.check.name:
+                    mine[model] = fresh
+                else:
+                    fresh.close()
             loaded.clear()
         answer = checking.answer(one, progress, scans, mine)
         return {**answer, "keeps": scans.kept > 0}
