@@ -87,10 +87,11 @@ class NodeWorkers:
     def __init__(self, job: PartJob) -> None:
         self._job = job
         self._folder = Path(tempfile.mkdtemp(prefix="evalspec-"))
-        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._lock = threading.Lock()
         self._idle: list[tuple[Child, float]] = []
         self._started = 0
+        # The next job takes the place of this one, and needs its memory.
+        weakref.finalize(self, _end, self._idle, self._folder)
 
     def answer(self, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
         """Answers to some rows, or ``crash``: why the worker ended.
@@ -137,15 +138,27 @@ class NodeWorkers:
     def _put_back(self, child: Child) -> None:
         with self._lock:
             self._idle.append((child, time.monotonic()))
-        timer = threading.Timer(IDLE_S, self._sweep)
+        timer = threading.Timer(IDLE_S, _sweep, (weakref.ref(self), IDLE_S))
         timer.daemon = True
         timer.start()
 
-    def _sweep(self) -> None:
-        """End workers that nobody has asked for long."""
-        late = time.monotonic() - IDLE_S
+    def sweep(self, idle_s: float) -> None:
+        """End workers that nobody has asked for so long."""
+        late = time.monotonic() - idle_s
         with self._lock:
             over = [child for child, since in self._idle if since <= late]
-            self._idle = [(child, since) for child, since in self._idle if since > late]
+            self._idle[:] = [(child, since) for child, since in self._idle if since > late]
         for child in over:
             child.close()
+
+
+def _sweep(workers: weakref.ref[NodeWorkers], idle_s: float) -> None:
+    alive = workers()
+    if alive is not None:
+        alive.sweep(idle_s)
+
+
+def _end(idle: list[tuple[Child, float]], folder: Path) -> None:
+    for child, _ in idle:
+        child.close()
+    shutil.rmtree(folder, ignore_errors=True)

@@ -31,6 +31,7 @@ from evalspec.running.files import Journal
 from evalspec.running.journal.events import JournalEvents
 from evalspec.running.parts import part_job
 from evalspec.running.subjects import Children, Subjects
+from tests.running.children.test_leaves import alive_below
 from tests.running.engines.fake import FakeCluster, InProcess, use
 from tests.running.small import Steps
 from tests.sources.objects.fake_s3 import Bucket
@@ -96,6 +97,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget()
     yield
     forget()
+    assert not alive_below()
 
 
 def spec(folder: Path, root: str, more: str = "", checks: str = CHECKS) -> Path:
@@ -359,7 +361,6 @@ def answered(folder: Path, name: str, dataset: str, engine: EngineChoice = LOCAL
 def test_nodes_give_the_answers_of_one_machine(
     bucket: Bucket, asked: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part_job, "IDLE_S", 0.5)
     alone = answered(tmp_path, "alone", asked["folder"])
     assert len(alone) == 4
     cluster = use(monkeypatch, FakeCluster(loses=lambda number, times: times == 1 and number == 1))
