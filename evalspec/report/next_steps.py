@@ -321,7 +321,8 @@ class _Maker:
         said = f"The run was interrupted before {first_of(self._unreached, most=MOST_VOIDED)} ran."
         if self._record.from_mapping:
             return f"{said} `resume=True` keeps what was measured."
-        return f"{said} `evalspec run {self._spec} --resume` keeps what was measured."
+        again = f"`evalspec run {self._spec} --resume`, with its other options as before,"
+        return f"{said} {again} keeps what was measured."
 
     @property
     def _unreached(self) -> list[str]:

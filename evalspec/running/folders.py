@@ -135,7 +135,7 @@ def find_unfinished(output: Path | None, root: Path, spec: str, digest: str, pro
             return journal
         # It has ended between the look and the lock.
         journal.let_go()
-    where = output if output is not None else root / "reports" / spec
+    where = f"{output}" if output is not None else f"{root / 'reports' / spec} (--output names another folder)"
     told = " and its profile, as they are" if profile else ", as it reads"
     raise RecordError(
         f"there is no unfinished run of this spec{told} now, in {where}; leave out --resume to start a new one, "

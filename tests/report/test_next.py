@@ -241,7 +241,8 @@ def test_an_interrupted_run_is_run_again_and_keeps_what_it_has() -> None:
     (step,) = steps(record).steps
     assert step.title == "Run it again"
     assert step.text == (
-        "The run was interrupted before latency ran. `evalspec run spec.yaml --resume` keeps what was measured."
+        "The run was interrupted before latency ran. `evalspec run spec.yaml --resume`, with its other options as "
+        "before, keeps what was measured."
     )
     (step,) = steps(record.model_copy(update={"spec_file": "../../the spec"})).steps
     assert step.text.endswith("`resume=True` keeps what was measured.")
