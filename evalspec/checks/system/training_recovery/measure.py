@@ -52,7 +52,7 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
         if rows[0]["kill"] is not None and (rows[0]["seed"], rows[0]["workers"]) in whole
     ]
     if not killed:
-        why = "a draft kills no run" if inputs.draft else "no run of it came to its end"
+        why = "a draft kills no run" if inputs.draft else f"no run of it came to its end{_first_end(runs)}"
         raise NotRunError(f"nothing of {check.training} was killed: {why}")
     estimates, missing = _estimates(check, killed, runs, whole, steady)
     return CheckResult(
@@ -64,6 +64,19 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
         notes=[*_notes(killed), *_best_interval(check, estimates.get(OVERHEAD))],
         weakens=_weakens(check, killed),
     )  # fmt: skip
+
+
+ENDS: Mapping[str, str] = {"failed": "failed", "out_of_memory": "ran out of memory", "limit": "came to its limit"}
+"""How a run ended before its time, as a verb."""
+
+
+def _first_end(runs: Mapping[str, Sequence[Row]]) -> str:
+    """How the first run that was let run ended, and what disturbed it; empty where none has a log."""
+    first = next((rows[0] for rows in runs.values() if rows[0]["part"] == "run" and rows[0]["status"] in ENDS), None)
+    if first is None:
+        return ""
+    disturbed = "" if first["spoiled"] is None else f"; {first['spoiled']}"
+    return f": {first['run']} {ENDS[first['status']]}{disturbed}"
 
 
 def _steady(runs: Mapping[str, Sequence[Row]], whole: Mapping[tuple[Any, Any], Sequence[Row]]) -> set[str] | None:
@@ -139,8 +152,7 @@ def _fault(first: Row, rows: Sequence[Row], steps: Sequence[int], last: int, kil
     """Why a run has not recovered."""
     newest = f" (the file of checkpoints that changed last: {kill['newest']})" if kill["newest"] else ""
     if first["status"] != "ended":
-        words = {"failed": "failed", "out_of_memory": "ran out of memory", "limit": "came to its limit"}
-        return f"started again it {words.get(first['status'], first['status'])}{newest}"
+        return f"started again it {ENDS.get(first['status'], first['status'])}{newest}"
     taken: set[tuple[str, int]] = set()
     for row in rows:
         key = (row["metric"], row["step"])

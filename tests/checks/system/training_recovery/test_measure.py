@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from evalspec.checks.system.training_recovery.spec import TrainingRecovery
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Fact, Measured
 from evalspec.language.parts import CheckResult, SpecNames, TrialRuns
-from tests.checks.system.training_recovery.killed import case, killed_table
-from tests.trainings.runs import recipe, recipe_table
+from evalspec.trainings.reading.run import COLUMNS, supervised_table
+from tests.checks.system.training_recovery.killed import case, killed_table, whole
+from tests.trainings.runs import RECIPE, recipe, recipe_table
 
 
 def measured(folder: Path, **how: Any) -> CheckResult:
@@ -69,6 +71,16 @@ def test_logs_can_t_be_killed(tmp_path: Path) -> None:
         check.inspect_rows({"recipe": inputs.table("recipe")}, {})
     with pytest.raises(NotRunError, match="nothing of recipe was killed: no run of it came to its end"):
         check.run(inputs)
+
+
+def test_why_no_run_came_to_its_end_is_said(tmp_path: Path) -> None:
+    busy = "other processes used 1.9 of this machine's 2 processors meanwhile"
+    runs = [replace(whole(seed), status="limit", spoiled=busy if seed else None) for seed in (0, 1)]
+    for first, why in ((0, ": run-seed0 came to its limit$"), (1, f": run-seed1 came to its limit; {busy}$")):
+        table = supervised_table(runs[first:], RECIPE, tuple(COLUMNS), 2)
+        inputs, check = case(tmp_path, table, "recovered >= 75 %")
+        with pytest.raises(NotRunError, match=f"nothing of recipe was killed: no run of it came to its end{why}"):
+            check.run(inputs)
 
 
 def test_too_few_kills_can_never_show_a_share(tmp_path: Path) -> None:
