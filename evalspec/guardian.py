@@ -22,6 +22,8 @@ SWEEP_S = 10.0
 PAUSE_S = 0.002
 MOST_ROUNDS = 100
 NOT_FOUND = 127
+THREADS = 17
+"""Place of the number of threads behind the name of a process in its line of /proc."""
 
 
 def stand(parent: int, descriptor: int, *, adopts: bool) -> None:
@@ -79,28 +81,30 @@ def _watch(guarded: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     status = None
     while status is None and signal.sigwait((signal.SIGTERM, signal.SIGCHLD)) == signal.SIGCHLD:
-        status = _reaped(guarded)
+        status, _ = _reaped(guarded)
     until = time.monotonic() + SWEEP_S
     while time.monotonic() < until:
         swept = kill_below(os.getpid())
-        ended = _reaped(guarded)
+        ended, left = _reaped(guarded)
         status = ended if status is None else status
-        if not swept:
+        # One whose threads still end runs no more, and nobody knows yet how long it has run.
+        if not swept and not left:
             break
         time.sleep(PAUSE_S)
     _end_as(status)
 
 
-def _reaped(guarded: int) -> int | None:
-    """Take leave of all that have ended; how the guarded process did, if it is among them."""
+def _reaped(guarded: int) -> tuple[int | None, bool]:
+    """Take leave of all that have ended: how the guarded process did, if it is among them, and if others are left."""
     found = None
-    with contextlib.suppress(ChildProcessError):
+    try:
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
-                break
+                return found, True
             found = status if pid == guarded else found
-    return found
+    except ChildProcessError:
+        return found, False
 
 
 def _end_as(status: int | None) -> None:
@@ -141,9 +145,10 @@ def below(top: int) -> set[int]:
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
                 # The name in brackets may hold anything.
-                state, parent = file.read().rpartition(b")")[2].split()[:2]
-                if state not in (b"Z", b"X"):
-                    children.setdefault(int(parent), []).append(int(name))
+                facts = file.read().rpartition(b")")[2].split()
+                # A process whose first thread has ended looks ended, however many others go on.
+                if facts[0] not in (b"Z", b"X") or int(facts[THREADS]) > 1:
+                    children.setdefault(int(facts[1]), []).append(int(name))
     found: set[int] = set()
     wanted = [top]
     while wanted:

@@ -1,0 +1,73 @@
+"""A guardian: all that it guards ends, and what that took is known to whoever waited for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from evalspec import guardian
+from evalspec.processes import Guarded
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no guardian stands between")
+
+SPINS = """
+import ctypes, pathlib, sys, threading
+
+def spin():
+    while True:
+        pass
+
+for _ in range({threads}):
+    threading.Thread(target=spin, daemon=True).start()
+pathlib.Path({ready!r}).touch()
+{then}
+"""
+THREAD_EXIT = 60
+"""Number of the system call that ends a thread alone, on x86."""
+
+
+def processor_s() -> float:
+    return sum(os.times()[:4])
+
+
+def spinning(folder: Path, then: str, threads: int = 1) -> tuple[Guarded, psutil.Process]:
+    ready = folder / "ready"
+    code = SPINS.format(threads=threads, ready=str(ready), then=then)
+    with (folder / "log").open("wb") as log:
+        command = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())]
+        guarded = Guarded(command, log, then=[sys.executable, "-c", code])
+    while not ready.exists():
+        time.sleep(0.01)
+    return guarded, psutil.Process(guarded.pid)
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of a system call is that of x86")
+def test_a_process_whose_first_thread_has_ended_ends_with_the_others(tmp_path: Path) -> None:
+    begun = processor_s()
+    guarded, process = spinning(tmp_path, f"ctypes.CDLL(None).syscall({THREAD_EXIT}, 0)")
+    while process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    assert process.num_threads() == 2
+    guarded.end()
+    assert not process.is_running() and guarded.ended == -signal.SIGKILL
+    assert processor_s() - begun > 0.1
+
+
+def test_what_threads_took_is_known_once_they_have_ended(tmp_path: Path) -> None:
+    """Threads end one after the other, and memory is given back by the last one."""
+    for number in range(4):
+        (folder := tmp_path / f"{number}").mkdir()
+        begun = processor_s()
+        held = "held = bytearray(b'1') * (200 * 2**20)\nthreading.Event().wait()"
+        guarded, process = spinning(folder, held, threads=6)
+        time.sleep(0.4)
+        guarded.end()
+        assert (guarded.ended, process.is_running()) == (-signal.SIGKILL, False)
+        assert processor_s() - begun > 0.1
