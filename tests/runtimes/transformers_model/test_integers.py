@@ -15,7 +15,7 @@ import torch
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
 from evalspec.runtimes.transformers import Transformers
-from evalspec.runtimes.transformers_model.integers import integer_layer
+from evalspec.runtimes.transformers_model.integers import integer_layer, integer_products
 from tests.causal_models import altered, language_models, rounded
 
 UP = "model.layers.0.mlp.up_proj.weight"
@@ -80,6 +80,20 @@ def test_a_layer_multiplies_integers(bias: bool) -> None:
     sums = np.rint(given / step).astype(np.int64) @ weight.T.astype(np.int64)
     np.testing.assert_allclose(made, sums * step * scale + (added if bias else 0.0), rtol=1e-5, atol=1e-5)
     assert np.isfinite(made).all()
+
+
+@pytest.mark.parametrize("vnni", [False, True])
+@pytest.mark.parametrize("terms", [1, 1024, 1025, 5000])
+def test_products_are_exact_with_and_without_instructions_for_them(
+    terms: int, vnni: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: vnni)
+    rows, weight = (np.random.default_rng(terms).integers(-127, 128, (n, terms), np.int8) for n in (17, 8))
+    # All of one sign, as large as they get.
+    rows[0], weight[0], weight[1] = 127, -128, 127
+    made = integer_products(torch.from_numpy(rows), torch.from_numpy(weight))
+    assert made.dtype == torch.int32
+    assert (made.numpy() == rows.astype(np.int64) @ weight.T.astype(np.int64)).all()
 
 
 def test_integers_are_the_weights_that_they_stand_for(models: Path, tmp_path: Path) -> None:
