@@ -29,7 +29,7 @@ from evalspec.running.supervision.log_watch import LogWatch
 from evalspec.running.supervision.machine_time import MachineTime
 from evalspec.running.supervision.round_trip import kept_aside, out_of_reach, place_in, resaved
 from evalspec.runtimes.http_client.process import PYTHON
-from evalspec.trainings.command import OUT, CommandTraining
+from evalspec.trainings.command import CommandTraining
 
 POLL_S = 0.02
 MEMORY_EVERY_S = 0.5
