@@ -81,7 +81,7 @@ def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> C
     if not rows.num_rows:
         raise InputError(f"dataset {asked.dataset!r} has no rows", remedy="check its path and its `where:`")
     found = ConfirmedRuns([])
-    found.invalid = _one_model(inputs, runs) or _seen(asked, inputs, rows, found)
+    found.invalid = _one_model(check, inputs, runs) or _seen(asked, inputs, rows, found)
     scores: dict[str, Estimate] = {}
     by = _Scoring(asked, inputs, rows, Estimators.of(inputs))
     for run in runs:
@@ -288,12 +288,14 @@ def _compared(inputs: Inputs, dataset: str, rows: pa.Table, other: pa.Table) -> 
     return columns
 
 
-def _one_model(inputs: Inputs, runs: Sequence[TargetRun]) -> str | None:
-    """Reason for INVALID where runs with different seeds have saved the same model."""
-    first: dict[object, TargetRun] = {}
+def _one_model(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun]) -> str | None:
+    """Reason for INVALID where runs with different seeds that got there have saved the same model."""
+    saved = {row["run"]: row["saved"] for row in inputs.table(check.training, ("run", "saved")).to_pylist()}
+    first: dict[str, TargetRun] = {}
     for run in runs:
-        digest = None if run.model is None else inputs.model_facts(run.model).get("digest")
-        same = run if digest is None else first.setdefault(digest, run)
+        digest = saved[run.name]
+        # Those that diverged may all be NaN.
+        same = run if digest is None or run.reached is None else first.setdefault(digest, run)
         if same.seed != run.seed:
             return (
                 f"{same.name} and {run.name} saved the same model, to the byte, though their seeds differ: it is not "

@@ -167,15 +167,15 @@ def saved(folder: Path, digests: dict[str, str], seen: pa.Table | None = None, *
     """Runs whose models have these digests, and rows of which `seen` are what the runs trained on."""
     one = check("val_mae <= 0.96", metric="mae", **({} if seen is None else {"apart_from": ["valid"]}))
     runs = [
-        recipe_run(name, 20.0 + place, metric="val_mae", model=f"candidate-{name}")
-        for place, name in enumerate(digests)
+        recipe_run(name, 20.0 + place, metric="val_mae", model=f"candidate-{name}", saved=digest)
+        for place, (name, digest) in enumerate(digests.items())
     ]
     draw = np.random.default_rng(3)
     rows = pa.table({"id": np.arange(ROWS), "x": draw.normal(size=ROWS), "y": draw.normal(100.0, 10.0, ROWS)})
     tables = {"recipe": recipe_table(runs), "unseen": rows} | ({} if seen is None else {"valid": seen})
     inputs = FakeInputs(
         evidence=folder, tables=tables, answering=lambda some, dataset, model: numbers(some, 0.8),
-        facts={f"candidate-{name}": {"digest": digest} for name, digest in digests.items()}, **roles,
+        **roles,
     )  # fmt: skip
     return one.run(inputs)
 
