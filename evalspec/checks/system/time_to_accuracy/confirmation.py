@@ -119,9 +119,14 @@ class _Scoring:
             model: Name under which it can be asked.
 
         Raises:
+            InputError: It gives what can't be scored.
             Undefined: The metric is not one of what the model gives.
         """
-        answers = scored_answers(self.inputs.predict(self.rows, self.asked.dataset, name, model), self.asked.dataset)
+        try:
+            told = self.inputs.predict(self.rows, self.asked.dataset, name, model)
+        except InputError as error:
+            raise InputError(f"the model that {name} saved can't be scored: {error}") from error
+        answers = scored_answers(told, self.asked.dataset)
         return score(self.asked.scored_by, None, answers).estimate(answers, self.tools)
 
     def shown(self, value: float) -> str:

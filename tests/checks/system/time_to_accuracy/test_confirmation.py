@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy, measure_named
-from evalspec.errors import NotRunError
+from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Fact, Measured
 from evalspec.language.header import Header
 from evalspec.language.parts import CheckResult, SpecNames
@@ -200,6 +200,17 @@ def test_rows_that_were_numbered_anew_are_the_same_rows(tmp_path: Path) -> None:
     assert saved(tmp_path, names, other, **features).invalid is None
     relabelled = rows.set_column(2, "y", pa.array(draw.normal(size=ROWS)))
     assert saved(tmp_path, names, relabelled, **features).invalid is None, "few inputs coincide by chance"
+
+
+def test_the_run_is_named_whose_model_gives_no_numbers(tmp_path: Path) -> None:
+    def broken(rows: pa.Table, error: float) -> Predictions:
+        if error > 1.0:
+            raise InputError("the output 'value' is NaN in row 0")
+        return numbers(rows, error)
+
+    errors = dict.fromkeys(map(str, range(5)), 0.8) | {"3": 2.0}
+    with pytest.raises(InputError, match="the model that 3 saved can't be scored: the output 'value' is NaN in row 0"):
+        measured(tmp_path, check("val_mae <= 0.96", metric="mae"), errors, broken)
 
 
 LOGITS, CLASSES = {"outputs": {"logits": "l"}}, {"classes": ["a", "b", "c"]}
