@@ -125,9 +125,10 @@ class LostState(Frozen):
     """Something of a checkpoint that is not as it was when it was read and saved again."""
 
     name: str = Field(description="Of the tensor or value, with that of its file where there are several; or a file.")
-    what: Literal["gone", "type", "size", "value", "absent", "passed over"] = Field(
-        description="`gone`: not saved again; `absent`: the spec says that it must be there; `passed over`: a newer "
-        "checkpoint than the one that was saved again."
+    what: Literal["gone", "type", "size", "value", "absent", "empty", "unsaved", "passed over"] = Field(
+        description="`gone`: not saved again; `absent`: the spec says that it must be there; `empty`: it is there, and "
+        "holds nothing; `unsaved`: only the round trip has saved it; `passed over`: a newer checkpoint than the one "
+        "that was saved again."
     )
     then: str = Field("", description="Type or shape before.")
     now: str = Field("", description="Type or shape after.")

@@ -41,7 +41,7 @@ def test_an_mllog_is_read_as_it_is_written(tmp_path: Path) -> None:
         "metric": "eval_accuracy", "value": 0.5, "limit_s": 2_400.0, "usd_h": 3.06, "started": None,
         "batch": 16,
         "spoiled": None, "lag_s": None, "model": None,
-        "part": "run", "kill": None, "pair": None,
+        "part": "run", "kill": None, "pair": None, "saved": None,
     }  # fmt: skip
     assert (second["time_s"], second["value"]) == (1_200.0, 0.95)
 

@@ -3,34 +3,72 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-Stamps = Mapping[str, tuple[int, int]]
-"""Size of each file, and when it changed, by its path in the folder of checkpoints."""
+from typing import NamedTuple
 
 
-def checkpoint_files(place: Path) -> Stamps:
-    """Files below a folder, or the one file that a path is; a link to one that is there itself is none.
+class CheckpointFile(NamedTuple):
+    """A file of a checkpoint, as it was when it was looked at.
+
+    Args:
+        size: In bytes.
+        changed_ns: When it changed.
+        path: Where it is, behind links.
+    """
+
+    size: int
+    changed_ns: int
+    path: Path
+
+
+Files = Mapping[str, CheckpointFile]
+"""Files of checkpoints, by their path in the folder of checkpoints."""
+
+
+def checkpoint_files(place: Path, run: Path, copy: Path | None = None) -> Files:
+    """Files below a folder, or the one file that a path is; a link to what is there itself is none.
 
     Args:
         place: The folder or file.
+        run: Folder of the run. A folder behind a link out of it is one entry, as a file is.
+        copy: Of that folder, in which the place lies: what a link says of the folder is meant of its copy.
 
     Raises:
         OSError: Something is renamed or removed meanwhile.
     """
+    of = _Links(place.resolve(), run.resolve(), run.resolve() if copy is None else copy.resolve())
     if place.is_file():
-        return {place.name: _stamp(place)}
-    root, found = place.resolve(), {}
-    for folder, _, names in os.walk(place):
-        for name in names:
-            path = Path(folder, name)
-            if path.is_symlink() and (not path.exists() or path.resolve().is_relative_to(root)):
+        return {place.name: _file(of.behind(place))}
+    return dict(of.below(place, "", set())) if place.is_dir() else {}
+
+
+class _Links(NamedTuple):
+    """Links of a folder of checkpoints, in the folder of a run or in a copy of that."""
+
+    root: Path
+    run: Path
+    copy: Path
+
+    def behind(self, path: Path) -> Path:
+        """Where a path leads."""
+        # `resolve` fails at links that go round in a circle.
+        real = Path(os.path.realpath(path))
+        return self.copy / real.relative_to(self.run) if real.is_relative_to(self.run) else real
+
+    def below(self, folder: Path, prefix: str, seen: set[Path]) -> Iterator[tuple[str, CheckpointFile]]:
+        """Files below a folder with their names; links into the checkpoints themselves are left out."""
+        for entry in sorted(folder.iterdir()):
+            path, is_link = self.behind(entry), entry.is_symlink()
+            if is_link and (path.is_relative_to(self.root) or not path.exists()):
                 continue
-            found[path.relative_to(place).as_posix()] = _stamp(path)
-    return found
+            if path.is_dir() and path.is_relative_to(self.copy):
+                if path not in seen:
+                    yield from self.below(path, f"{prefix}{entry.name}/", seen | {path})
+            elif path.is_file() or is_link:
+                yield f"{prefix}{entry.name}", _file(path)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _file(path: Path) -> CheckpointFile:
     stat = path.stat()
-    return stat.st_size, stat.st_mtime_ns
+    return CheckpointFile(stat.st_size, stat.st_mtime_ns, path)

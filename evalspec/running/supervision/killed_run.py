@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evalspec.processes import Guarded
-from evalspec.running.supervision.checkpoint_files import Stamps, checkpoint_files
+from evalspec.running.supervision.checkpoint_files import CheckpointFile, Files, checkpoint_files
 from evalspec.running.supervision.log_watch import LogWatch
 from evalspec.trainings.command import CommandTraining
 from evalspec.trainings.reading.run import Evaluation
@@ -32,6 +32,7 @@ class KilledRun:
     """
 
     def __init__(self, training: CommandTraining, out: Path, step: int, later_s: float, growing: bool) -> None:
+        self._out = out
         self._folder = training.checkpoints_in(out)
         self._step = step
         self._later_s = later_s
@@ -40,7 +41,7 @@ class KilledRun:
         self._killed_s = 0.0
         self._before: tuple[Evaluation, ...] = ()
         self._newest = ""
-        self._seen: Stamps | None = None
+        self._seen: Files | None = None
         self._resume_s: float | None = None
 
     def wait(self, process: Guarded, watch: LogWatch, began: float) -> bool:
@@ -67,7 +68,7 @@ class KilledRun:
         watch.look(self._killed_s, last=True)
         self._before = watch.evaluations
         found = self._files()
-        self._newest = max(found, key=lambda name: found[name][1], default="")
+        self._newest = max(found, key=lambda name: found[name].changed_ns, default="")
         return True
 
     def _may_be_killed(self) -> bool:
@@ -77,15 +78,15 @@ class KilledRun:
         before, self._seen = self._seen, self._files()
         return before is not None and before != self._seen
 
-    def _files(self) -> Stamps:
+    def _files(self) -> Files:
         """Files in the folder of checkpoints: size, and when each changed."""
         if self._folder is None:
             return {}
         try:
-            return checkpoint_files(self._folder)
+            return checkpoint_files(self._folder, self._out)
         except OSError:
             # What is renamed or removed meanwhile has changed.
-            return {"": (0, time.monotonic_ns())}
+            return {"": CheckpointFile(0, time.monotonic_ns(), self._folder)}
 
     @property
     def step(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from evalspec.errors import InputError
 from evalspec.evidence.record import LostState, Resaved
-from evalspec.running.supervision.checkpoint_files import checkpoint_files
-from evalspec.trainings.reading.checkpoint_state import EMPTY, StateValue, read_state
+from evalspec.running.supervision.checkpoint_files import Files, checkpoint_files
+from evalspec.trainings.command import OUT
+from evalspec.trainings.reading.checkpoint_state import StateValue, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +48,7 @@ def kept_aside(out: Path) -> Iterator[Path]:
     aside = out.with_name(f"{out.name}-aside")
     try:
         shutil.rmtree(aside, ignore_errors=True)
-        shutil.copytree(out, aside, symlinks=True)
+        shutil.copytree(out, aside, symlinks=True, ignore=_special)
     except OSError as error:
         raise InputError(f"{out} can't be copied for a round trip: {error.strerror or error}") from error
     try:
@@ -57,6 +59,12 @@ def kept_aside(out: Path) -> Iterator[Path]:
             aside.rename(out)
         except OSError as error:
             raise InputError(f"{out} can't be put back after a round trip: {error.strerror or error}") from error
+
+
+def _special(folder: str, names: Sequence[str]) -> set[str]:
+    """Sockets and pipes, which belong to processes: none of them outlives a kill."""
+    paths = {name: Path(folder, name) for name in names}
+    return {name for name, one in paths.items() if not (one.is_symlink() or one.is_dir() or one.is_file())}
 
 
 def place_in(out: Path, folder: Path) -> Path | None:
@@ -70,40 +78,56 @@ def place_in(out: Path, folder: Path) -> Path | None:
     return checkpoints.relative_to(real) if checkpoints.is_relative_to(real) else None
 
 
-def resaved(before: Path, now: Path, asked: RoundTrip) -> Resaved:
+def out_of_reach(out: Path, folder: Path, asked: RoundTrip) -> str | None:
+    """Reason why checkpoints could not be put back; None: they could.
+
+    Args:
+        out: Folder of the run.
+        folder: Where the run finds its checkpoints.
+        asked: Names of what may change.
+    """
+    remedy = f"have it save in {OUT}"
+    if place_in(out, folder) is None:
+        return f"its checkpoints are behind a link out of {OUT}, where they can't be put back: {remedy}"
+    real, files = out.resolve(), checkpoint_files(folder, out)
+    far = (name for name, one in files.items() if not one.path.is_relative_to(real))
+    name = next((one for one in far if not _is_file(one, asked.may_change)), None)
+    return None if name is None else f"{name} is behind a link out of {OUT}, where it can't be put back: {remedy}"
+
+
+def resaved(before: Path, now: Path, place: Path, asked: RoundTrip) -> Resaved:
     """State that a checkpoint has lost when it was read and saved again.
 
     Files that were written are held against the newest ones that are named like them but for numbers.
 
     Args:
-        before: Folder of checkpoints as it was, or the one file of them.
-        now: As it is now.
+        before: A copy of the folder of a run as it was.
+        now: The folder as it is now.
+        place: Of the checkpoints in it, a folder or the one file of them.
         asked: Names of what must be there, and of what may change.
     """
-    old, new = checkpoint_files(before), checkpoint_files(now)
-    before, now = (one if one.is_dir() else one.parent for one in (before, now))
-    written = [name for name, stamp in new.items() if old.get(name) != stamp]
+    old, new = checkpoint_files(before / place, now, before), checkpoint_files(now / place, now)
+    written = [name for name, one in new.items() if name not in old or old[name][:2] != one[:2]]
     if not old:
         return Resaved(unknown="when it was killed it had not written a checkpoint", early=True)
     if not written:
         return Resaved(unknown="started with the arguments of `round_trip` it wrote no checkpoint")
     pairs = {name: _counterpart(name, old) for name in written}
-    missing = [*_left_out(before, pairs, old), *_vanished(old, new)]
-    missing = [one for one in missing if not _matches(one.name, asked.may_change)]
+    missing = [*_left_out(pairs, old), *_vanished(old, new)]
+    missing = [one for one in missing if not _is_file(one.name, asked.may_change)]
     try:
-        then, after = _states(before, now, pairs, asked.may_change)
+        then, after = _states(old, new, pairs, asked.may_change)
     except InputError as error:
         return Resaved(unknown=str(error))
-    absent = [LostState(name=one, what="absent") for one in asked.holds if not _any(after, one)]
-    lost = [*missing, *absent, *_differences(then, after, pairs)]
-    newest = max((one for one in pairs.values() if one is not None), key=lambda name: old[name][1], default="")
+    held = [one for one in pairs.values() if one is not None]
+    newest = max(held, key=lambda name: old[name].changed_ns, default="")
+    lost = [*missing, *_absent(then, after, pairs, asked.holds), *_differences(then, after, pairs)]
     if lost:
         return Resaved(file=newest, names=len(then), lost=len(lost), first=tuple(lost[:NAMED]))
     late = next((one for one in asked.holds if not _any(then, one)), None)
     if late is None:
         return Resaved(file=newest, names=len(then))
-    held = set(pairs.values())
-    elsewhere = next((one for one in old if one not in held and _may_hold(before, one, late)), None)
+    elsewhere = next((one for one in old if one not in held and _may_hold(old, one, late)), None)
     if elsewhere is None:
         why = f"when it was killed no checkpoint had {late!r} yet"
         return Resaved(file=newest, names=len(then), unknown=why, early=True)
@@ -116,7 +140,7 @@ def _pattern(name: str) -> str:
     return DIGITS.sub("#", name)
 
 
-def _counterpart(name: str, old: Mapping[str, tuple[int, int]]) -> str | None:
+def _counterpart(name: str, old: Files) -> str | None:
     """The file of before that one is held against: its namesake, or the newest whose name differs in numbers alone."""
     if name in old:
         return name
@@ -125,12 +149,12 @@ def _counterpart(name: str, old: Mapping[str, tuple[int, int]]) -> str | None:
     def nearness(other: str) -> tuple[int, int]:
         # Of shards of several workers each has its own; the step is what differs.
         same = sum(one == two for one, two in zip(numbers, DIGITS.findall(other), strict=True))
-        return same, old[other][1]
+        return same, old[other].changed_ns
 
     return max((one for one in old if _pattern(one) == _pattern(name)), key=nearness, default=None)
 
 
-def _left_out(before: Path, pairs: Mapping[str, str | None], old: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
+def _left_out(pairs: Mapping[str, str | None], old: Files) -> Iterable[LostState]:
     """Files that belong to what was saved again, or are newer, and have no like among what was written."""
     held = {one for one in pairs.values() if one is not None}
     checkpoints, kinds = {_checkpoint(one) for one in held} - {None}, {_pattern(one) for one in pairs}
@@ -141,31 +165,42 @@ def _left_out(before: Path, pairs: Mapping[str, str | None], old: Mapping[str, t
         like = [one for one in held if _pattern(one) == kind]
         if kind not in kinds:
             left = same
-        elif like and old[name][1] > min(old[one][1] for one in like):
-            largest = max(old[one][0] for one in old if _pattern(one) == kind)
-            left = not _is_torn(before, name, largest, old)
+        elif like and old[name].changed_ns > min(old[one].changed_ns for one in like):
+            left = not _is_cut_off(name, held, old)
         else:
             left = bool(like) and same and _begins_checkpoint(name, old)
         if left:
             yield LostState(name=name, what="gone" if same else "passed over")
 
 
-def _begins_checkpoint(name: str, old: Mapping[str, tuple[int, int]]) -> bool:
+def _begins_checkpoint(name: str, old: Files) -> bool:
     """True if a file is newer than all of its kind in other checkpoints: that it is older than others is no matter."""
     others = [one for one in old if _pattern(one) == _pattern(name) and _checkpoint(one) != _checkpoint(name)]
-    return bool(others) and old[name][1] > max(old[one][1] for one in others)
+    return bool(others) and old[name].changed_ns > max(old[one].changed_ns for one in others)
 
 
-def _vanished(old: Mapping[str, tuple[int, int]], new: Mapping[str, tuple[int, int]]) -> Iterable[LostState]:
+def _vanished(old: Files, new: Files) -> Iterable[LostState]:
     """Files of one name for all checkpoints, which no later one takes the place of."""
     for name in old:
         if name not in new and not DIGITS.search(name) and Path(name).suffix not in UNFINISHED:
             yield LostState(name=name, what="gone")
 
 
-def _is_torn(before: Path, name: str, whole: int, old: Mapping[str, tuple[int, int]]) -> bool:
-    """True for a file that the kill cut off, which a training does well to pass over."""
-    return old[name][0] < whole and _named(before / name, name) is None
+def _is_cut_off(name: str, held: Iterable[str], old: Files) -> bool:
+    """True for a file of a checkpoint that the kill cut off, which a training does well to pass over."""
+    if _is_torn(name, old):
+        return True
+    place, kind = _checkpoint(name), _pattern(name)
+    there = Counter(_pattern(one) for one in old if _checkpoint(one) == place and not _is_torn(one, old))
+    others = {_checkpoint(one) for one in held if _pattern(one) == kind} - {place}
+    # Of files that the checkpoint has that was saved again, some were still to be written.
+    whole = [Counter(_pattern(one) for one in held if _checkpoint(one) == other) for other in others]
+    return any(there[one] < many for files in whole for one, many in files.items())
+
+
+def _is_torn(name: str, old: Files) -> bool:
+    largest = max(one.size for other, one in old.items() if _pattern(other) == _pattern(name))
+    return old[name].size < largest and _named(old[name].path, name) is None
 
 
 def _checkpoint(name: str) -> str | None:
@@ -177,21 +212,23 @@ def _checkpoint(name: str) -> str | None:
     return numbers[0] if numbers else None
 
 
-def _states(before: Path, now: Path, pairs: Mapping[str, str | None], ignored: Sequence[str]) -> tuple[State, State]:
+def _states(old: Files, new: Files, pairs: Mapping[str, str | None], ignored: Sequence[str]) -> tuple[State, State]:
     """Contents of the files before, and now, by the file of now."""
     then: dict[Key, StateValue] = {}
     after: dict[Key, StateValue] = {}
+    # It knows files by their times, which a copy takes over.
+    filecmp.clear_cache()
     for name, other in pairs.items():
-        if _matches(name, ignored):
+        if _is_file(name, ignored):
             continue
-        path = now / name
-        if other is not None and filecmp.cmp(before / other, path, shallow=False):
+        path = new[name].path
+        if other is not None and filecmp.cmp(old[other].path, path, shallow=False):
             # The same to the byte, whatever it is.
             was = now_is = _named(path, name) or {"": StateValue("file", (), "")}
         else:
-            now_is, was = read_state(path, name), {} if other is None else read_state(before / other, other)
-        after |= {(name, one): value for one, value in now_is.items() if not _matches(one, ignored)}
-        then |= {(name, one): value for one, value in was.items() if not _matches(one, ignored)}
+            now_is, was = read_state(path, name), {} if other is None else read_state(old[other].path, other)
+        after |= {(name, one): value for one, value in now_is.items() if not _is_name(one, ignored)}
+        then |= {(name, one): value for one, value in was.items() if not _is_name(one, ignored)}
     return then, after
 
 
@@ -203,10 +240,20 @@ def _named(path: Path, name: str) -> dict[str, StateValue] | None:
         return None
 
 
-def _may_hold(before: Path, name: str, pattern: str) -> bool:
+def _may_hold(old: Files, name: str, pattern: str) -> bool:
     """True if a file of before has such a name in it, or can't be read."""
-    found = _named(before / name, name)
+    found = _named(old[name].path, name)
     return found is None or _any({(name, one): value for one, value in found.items()}, pattern)
+
+
+def _absent(then: State, after: State, pairs: Mapping[str, str | None], holds: Iterable[str]) -> Iterable[LostState]:
+    """Names that must be there, and are not: neither now, nor before in the file that has them now."""
+    of_before = {key: value for key, value in after.items() if pairs[key[0]] is not None}
+    for one in holds:
+        if not _any(after, one):
+            yield LostState(name=one, what="empty" if _any(after, one, empty=True) else "absent")
+        elif not _any(then, one) and _any(of_before, one):
+            yield LostState(name=one, what="unsaved")
 
 
 def _differences(then: State, after: State, pairs: Mapping[str, str | None]) -> Iterable[LostState]:
@@ -225,16 +272,20 @@ def _differences(then: State, after: State, pairs: Mapping[str, str | None]) -> 
             yield LostState(name=shown, what="value")
 
 
-def _any(state: State, pattern: str) -> bool:
-    """True if a value has such a name, or a file that is not empty."""
+def _any(state: State, pattern: str, *, empty: bool = False) -> bool:
+    """True if a value has such a name, or its file; values that hold nothing count only where they are asked for."""
     of_file = (_pattern(pattern),)
     return any(
-        fnmatchcase(name, pattern) or ((name or value.type != EMPTY) and _matches(_pattern(file), of_file))
+        (empty or not value.is_empty) and (fnmatchcase(name, pattern) or _is_file(_pattern(file), of_file))
         for (file, name), value in state.items()
     )
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
-    """True if a name or a file, with or without its folder, is one of these."""
-    ends = (name, name.rpartition("/")[2])
-    return any(fnmatchcase(one, pattern) for pattern in patterns for one in ends)
+def _is_name(name: str, patterns: Iterable[str]) -> bool:
+    """True if a value has one of these names."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _is_file(name: str, patterns: Iterable[str]) -> bool:
+    """True if a file is one of these, with or without its folder."""
+    return any(_is_name(one, patterns) for one in (name, name.rpartition("/")[2]))

@@ -27,9 +27,9 @@ from evalspec.running.children.process import resident_bytes
 from evalspec.running.supervision.killed_run import KilledRun
 from evalspec.running.supervision.log_watch import LogWatch
 from evalspec.running.supervision.machine_time import MachineTime
-from evalspec.running.supervision.round_trip import kept_aside, place_in, resaved
+from evalspec.running.supervision.round_trip import kept_aside, out_of_reach, place_in, resaved
 from evalspec.runtimes.http_client.process import PYTHON
-from evalspec.trainings.command import OUT, CommandTraining
+from evalspec.trainings.command import CommandTraining
 
 POLL_S = 0.02
 MEMORY_EVERY_S = 0.5
@@ -191,15 +191,14 @@ class _Run:
         asked, folder = self._training.round_trip, self._training.checkpoints_in(self._out)
         if asked is None or folder is None or self._asked.kill_growing:
             return None
-        place = place_in(self._out, folder)
-        if place is None:
-            why = f"its checkpoints are behind a link out of {OUT}, where they can't be put back: have it save in {OUT}"
-            return Resaved(unknown=why).model_dump()
+        place, far = place_in(self._out, folder), out_of_reach(self._out, folder, asked)
+        if place is None or far is not None:
+            return Resaved(unknown=far).model_dump()
         with kept_aside(self._out) as aside:
             with self._started(asked.add) as (process, began):
                 stopped = self._watched(process, LogWatch(self._training, self._out, began), began)
             if stopped is None and process.ended == 0:
-                return resaved(aside / place, self._out / place, asked).model_dump()
+                return resaved(aside, self._out, place, asked).model_dump()
         words = {"limit": "came to its limit", "out_of_memory": "ran out of memory"}
         how = words.get(stopped or "", f"ended with code {process.ended}")
         last = "" if stopped is not None else last_line(self._printed.path)

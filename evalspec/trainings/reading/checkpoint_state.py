@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from evalspec.errors import InputError
+from evalspec.evidence.words import and_list
 
 if TYPE_CHECKING:
     import torch
@@ -28,6 +29,7 @@ MOST_TEXT = 2**20
 PIECE = 2**22
 EMPTY = "empty"
 """Type of a dictionary without entries."""
+NOTHING = frozenset({EMPTY, "NoneType"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class StateValue:
     type: str
     shape: tuple[int, ...]
     digest: str
+
+    @property
+    def is_empty(self) -> bool:
+        """True for None, and for what has no elements."""
+        return self.type in NOTHING or 0 in self.shape
 
 
 def read_state(path: Path, name: str) -> dict[str, StateValue]:
@@ -162,6 +169,9 @@ def _torch(path: Path, name: str) -> dict[str, StateValue]:
         raise InputError(message, remedy="pip install 'evalspec-gate[torch]'") from error
     try:
         with torch.serialization.safe_globals(_numpy_parts()):
+            objects = _objects(path)
+            if objects:
+                raise _unreadable(name, f"holds {and_list(objects)}, which can't be read without running code")
             loaded = torch.load(path, map_location="cpu", weights_only=True)
         return _by_name(loaded)
     except InputError:
@@ -173,6 +183,15 @@ def _torch(path: Path, name: str) -> dict[str, StateValue]:
         ) from error
 
 
+def _objects(path: Path) -> list[str]:
+    """Kinds of what a file of torch holds beside tensors and plain values, as far as its format tells."""
+    import torch
+
+    if not zipfile.is_zipfile(path):
+        return []
+    return sorted(torch.serialization.get_unsafe_globals_in_checkpoint(path))
+
+
 def _numpy_parts() -> list[Any]:
     """Parts that torch makes numpy's arrays from, such as the state of its generator; none runs code of the file."""
     import _codecs
@@ -181,7 +200,10 @@ def _numpy_parts() -> list[Any]:
     from numpy._core import multiarray
 
     kinds = {type(np.dtype(letter)) for letter in np.typecodes["All"] if letter != "O"}
-    return [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype, _codecs.encode, *kinds]
+    made = [multiarray._reconstruct, multiarray.scalar]
+    # Before numpy 2 their module had another name.
+    older = [(one, f"numpy.core.multiarray.{one.__name__}") for one in made]
+    return [*made, *older, np.ndarray, np.dtype, _codecs.encode, *kinds]
 
 
 def _text(path: Path, name: str) -> dict[str, StateValue]:
@@ -242,6 +264,9 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, object]]:
 def _leaf(value: object) -> StateValue:
     if isinstance(value, Mapping):
         return StateValue(EMPTY, (), "")
+    if isinstance(value, set):
+        # Their order is chance.
+        return replace(_together([_leaf(one) for one in value]), type="set")
     return _plain(value) if _is_plain(value) or isinstance(value, list | tuple) else _tensor(value)
 
 
@@ -270,7 +295,7 @@ def _tensor(value: object) -> StateValue:
 
 def _place(value: object) -> tuple[Any, ...] | None:
     """Where the numbers of a tensor lie, so that it is seen which are one; None: it is no tensor of several."""
-    if _is_plain(value) or isinstance(value, Mapping | list | tuple):
+    if _is_plain(value) or isinstance(value, Mapping | list | tuple | set):
         return None
     import torch
 
@@ -283,6 +308,9 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     import torch
 
     plain = tensor.detach().resolve_conj().resolve_neg()
+    if plain.is_quantized:
+        # Its scale is no number of it.
+        return _bytes(plain.int_repr()) + _bytes(plain.dequantize())
     dense = plain.to_dense() if plain.layout != torch.strided else plain
     flat = dense.contiguous().reshape(-1)
     return b"" if not flat.numel() else flat.view(torch.uint8).numpy().tobytes()

@@ -28,7 +28,7 @@ COLUMNS = {
     "before_s": "double", "end_s": "double", "energy_j": "double", "status": "string", "metric": "string",
     "value": "double", "limit_s": "double", "usd_h": "double", "started": "int64", "batch": "int64",
     "spoiled": "string", "lag_s": "double", "model": "string", "part": "string", "kill": "string",
-    "pair": "int64",
+    "pair": "int64", "saved": "string",
 }  # fmt: skip
 MOST_SEEDS = 10_000
 
@@ -70,6 +70,7 @@ class TrainingRun:
         spoiled: What the surroundings did to it, too much to be counted; None: nothing that is known.
         lag_s: By so much the log's clock fell behind that of the process.
         model: Name under which the model that it saved can be asked; None: it saved none.
+        saved: Digest of that model.
         part: ``run``, or what it was made for beside those that count.
         kill: Facts of its kill, as JSON; None: it was not killed.
         pair: Number of the pair that it is one of; None: of none.
@@ -86,6 +87,7 @@ class TrainingRun:
     spoiled: str | None = None
     lag_s: float | None = None
     model: str | None = None
+    saved: str | None = None
     part: str = "run"
     kill: str | None = None
     pair: int | None = None
@@ -157,6 +159,7 @@ def _rows(run: TrainingRun, training: Training) -> Iterable[dict[str, object]]:
         "end_s": run.end_s, "status": run.status, "limit_s": training.limit_s, "usd_h": training.cost_usd_h,
         "started": started, "batch": run.batch, "spoiled": run.spoiled, "lag_s": run.lag_s,
         "model": run.model, "part": run.part, "kill": run.kill, "pair": run.pair,
+        "saved": run.saved,
     }  # fmt: skip
     for one in run.evaluations:
         yield {

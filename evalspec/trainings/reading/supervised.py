@@ -74,6 +74,7 @@ class MadeTraining(Training):
             status="replaced" if made.replaced else made.ended, spoiled=made.spoiled, lag_s=made.lag_s,
             part=made.part, pair=made.pair, kill=None if made.kill is None else made.kill.model_dump_json(),
             model=None if made.saved is None or self.of.makes is None else model_of(self.of.makes, made),
+            saved=None if made.saved is None else made.saved.digest,
         )  # fmt: skip
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 from evalspec.evidence.record import Resaved
-from evalspec.running.supervision.round_trip import kept_aside, place_in, resaved
+from evalspec.running.supervision.round_trip import kept_aside, out_of_reach, place_in, resaved
 from evalspec.trainings.command import RoundTrip
 
 State = Mapping[str, Any]
@@ -50,7 +52,7 @@ def trip(
             (out / "kept" / name).unlink()
         for at, (name, state) in enumerate(after.items()):
             write(out / "kept", name, state, 1_000 + at)
-        found = resaved(aside / "kept", out / "kept", asked)
+        found = resaved(aside, out, Path("kept"), asked)
     there = {path.relative_to(out / "kept").as_posix() for path in (out / "kept").rglob("*") if path.is_file()}
     assert there == set(before) and not aside.exists(), "the folder is as it was"
     return found
@@ -175,7 +177,7 @@ def test_a_checkpoint_under_a_name_of_its_own_is_compared_with_nothing(tmp_path:
 
 def test_an_empty_file_is_no_state_by_its_name(tmp_path: Path) -> None:
     both = {"step5/model.json": b"{}", "step5/optimizer.json": b'{"m": 1}'}
-    assert lost(trip(tmp_path, both, both)) == [("model.*", "absent")]
+    assert lost(trip(tmp_path, both, both)) == [("model.*", "empty")]
 
 
 def test_checkpoints_that_are_one_file(tmp_path: Path) -> None:
@@ -185,7 +187,7 @@ def test_checkpoints_that_are_one_file(tmp_path: Path) -> None:
         with kept_aside(out) as aside:
             write(out, "state.npz", now, 9)
             asked = RoundTrip(add=("--again",), holds=("model.*",))
-            return resaved(aside / "state.npz", out / "state.npz", asked)
+            return resaved(aside, out, Path("state.npz"), asked)
 
     assert lost(once(tmp_path / "a", FULL)) == []
     assert lost(once(tmp_path / "b", FULL | {"step": 0})) == [("step", "value")]
@@ -201,7 +203,7 @@ def test_a_folder_of_checkpoints_that_is_a_link(tmp_path: Path, absolute: bool) 
     with kept_aside(out) as aside:
         write(out / "kept", "step500.npz", FULL | {"step": 0}, 9)
         asked = RoundTrip(add=("--again",), holds=("model.*",))
-        assert lost(resaved(aside / place, out / place, asked)) == [("step", "value")]
+        assert lost(resaved(aside, out, place, asked)) == [("step", "value")]
     assert np.load(out / "kept" / "step500.npz")["step"] == 500
     (out / "far").symlink_to(tmp_path)
     assert place_in(out, out / "far") is None
@@ -253,7 +255,7 @@ def test_links_are_no_checkpoints(tmp_path: Path) -> None:
     asked = RoundTrip(add=("--again",), holds=("model.*",))
     with kept_aside(out) as aside:
         write(out / "kept", "step501.npz", FULL, 9)
-        assert lost(resaved(aside / "kept", out / "kept", asked)) == []
+        assert lost(resaved(aside, out, Path("kept"), asked)) == []
     assert (out / "kept" / "last").is_symlink()
 
 
@@ -280,3 +282,106 @@ def test_files_may_be_what_must_be_there(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     one = {"checkpoint-500/model_0.npz": {"w": 1}}
     assert lost(trip(tmp_path / "b", one, one, holds=holds)) == [("rng_*.bin", "absent")]
+
+
+@pytest.mark.parametrize("nothing", [None, {}, [], {"shadow": {}}])
+def test_what_must_be_there_must_hold_something(tmp_path: Path, nothing: object) -> None:
+    def state(note: int) -> bytes:
+        return json.dumps({"model": {"w": 1}, "ema": nothing, "note": note}).encode()
+
+    found = trip(tmp_path, {"last.json": state(1)}, {"last.json": state(2)}, ("model.*", "ema*"), ("note",))
+    assert lost(found) == [("ema*", "empty")]
+
+
+def test_what_only_a_round_trip_saves_is_lost(tmp_path: Path) -> None:
+    holds = ("model.*", "ema.*")
+    found = trip(tmp_path, {"step500.npz": FULL}, {"step500.npz": FULL | {"ema.w": np.ones(3)}}, holds)
+    assert lost(found) == [("ema.*", "unsaved")]
+
+
+def test_names_of_values_are_no_paths_of_files(tmp_path: Path) -> None:
+    before = {"model/w": np.ones(2), "model/step": 5}
+    now = {"model/w": np.zeros(2), "model/step": 6}
+    (tmp_path / "b").mkdir()
+    assert lost(trip(tmp_path, {"last.npz": before}, {"last.npz": now}, ("model/*",), ("step",))) == [
+        ("model/w", "value"), ("model/step", "value")
+    ]  # fmt: skip
+    found = trip(tmp_path / "b", {"last.npz": before}, {"last.npz": now}, ("model/*",), ("model/step",))
+    assert lost(found) == [("model/w", "value")]
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_links_to_elsewhere_in_the_run_are_followed(tmp_path: Path, absolute: bool) -> None:
+    out = tmp_path / "out"
+    far = out if absolute else Path("..")
+    write(out / "store", "optimizer.npz", {"optimizer.m": np.zeros(3)}, 1)
+    write(out / "store" / "more", "ema.npz", {"ema.w": np.zeros(3)}, 1)
+    write(out / "kept", "model.npz", {"model.w": np.ones(3)}, 1)
+    (out / "kept" / "optimizer.npz").symlink_to(far / "store" / "optimizer.npz")
+    (out / "kept" / "more").symlink_to(far / "store" / "more")
+    (out / "kept" / "last.npz").symlink_to(out / "kept" / "model.npz" if absolute else "model.npz")
+    (out / "kept" / "gone").symlink_to(far / "store" / "gone")
+    (out / "kept" / "loop").symlink_to("loop")
+    (out / "store" / "more" / "up").symlink_to(out / "kept")
+    asked = RoundTrip(add=("--again",), holds=("model.*", "optimizer.*", "ema.*"))
+    assert out_of_reach(out, out / "kept", asked) is None
+    for value, expected in (
+        (0.0, []),
+        (1.0, [("optimizer.npz: optimizer.m", "value"), ("more/ema.npz: ema.w", "value")]),
+    ):
+        with kept_aside(out) as aside:
+            write(out / "kept", "model.npz", {"model.w": np.ones(3)}, 9)
+            write(out / "store", "optimizer.npz", {"optimizer.m": np.full(3, value)}, 9)
+            write(out / "store" / "more", "ema.npz", {"ema.w": np.full(3, value)}, 9)
+            found = resaved(aside, out, Path("kept"), asked)
+        assert sorted(lost(found)) == sorted(expected)
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_links_out_of_the_run_can_t_be_put_back(tmp_path: Path, is_folder: bool) -> None:
+    out = tmp_path / "out"
+    write(out / "kept", "model.npz", FULL, 1)
+    write(tmp_path / "far", "optimizer.npz", FULL, 1)
+    (out / "kept" / "more").symlink_to(tmp_path / "far" if is_folder else tmp_path / "far" / "optimizer.npz")
+    asked = RoundTrip(add=("--again",), holds=("model.*",))
+    said = out_of_reach(out, out / "kept", asked)
+    assert said == "more is behind a link out of {out}, where it can't be put back: have it save in {out}"
+    aside = RoundTrip(add=("--again",), holds=("model.*",), may_change=("more",))
+    assert out_of_reach(out, out / "kept", aside) is None
+
+
+def test_sockets_and_pipes_are_no_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    write(out / "kept", "model.npz", FULL, 1)
+    os.mkfifo(out / "kept" / "pipe")
+    monkeypatch.chdir(out)
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind("ear")
+    with kept_aside(out) as aside:
+        write(out / "kept", "model.npz", FULL | {"more": 1}, 9)
+        asked = RoundTrip(add=("--again",), holds=("model.*",))
+        assert lost(resaved(aside, out, Path("kept"), asked)) == []
+
+
+@pytest.mark.parametrize("form", ["step{}/{}.npz", "step{}-{}.npz"])
+def test_a_checkpoint_that_the_kill_cut_off_between_two_files_is_well_passed_over(tmp_path: Path, form: str) -> None:
+    files = ("model", "optimizer", "done")
+    whole = {form.format(400, one): {f"{one}.w": np.ones(2)} for one in files}
+    now = whole | {form.format(400, "model"): {"model.w": np.ones(2), "more": 1}}
+    for number, there in enumerate(files):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        part = {form.format(500, one): {f"{one}.w": np.ones(2)} for one in files[: number + 1]}
+        expected = [] if there != "done" else [(form.format(500, one), "passed over") for one in files]
+        assert sorted(lost(trip(folder, whole | part, now))) == sorted(expected)
+    (tmp_path / "torn").mkdir()
+    part = {form.format(500, one): b"PK\x03\x04" if one == "done" else {f"{one}.w": np.ones(2)} for one in files}
+    assert lost(trip(tmp_path / "torn", whole | part, now)) == []
+    (tmp_path / "notes").mkdir()
+    # A note that is written once for all checkpoints makes none of them whole.
+    noted = {"notes/args.json": b'{"a": 1}', "latest": b"step400"}
+    part = {form.format(500, one): {f"{one}.w": np.ones(2)} for one in files}
+    found = trip(
+        tmp_path / "notes", whole | noted | part, now | {"notes/args.json": b'{"a": 1} '} | {"latest": b"step400"}
+    )
+    assert sorted(lost(found)) == [(form.format(500, one), "passed over") for one in sorted(files)]

@@ -81,7 +81,7 @@ def confirmed(check: TimeToAccuracy, inputs: Inputs, runs: list[TargetRun]) -> C
     if not rows.num_rows:
         raise InputError(f"dataset {asked.dataset!r} has no rows", remedy="check its path and its `where:`")
     found = ConfirmedRuns([])
-    found.invalid = _seen(asked, inputs, rows, found)
+    found.invalid = _one_model(check, inputs, runs) or _seen(asked, inputs, rows, found)
     scores: dict[str, Estimate] = {}
     by = _Scoring(asked, inputs, rows, Estimators.of(inputs))
     for run in runs:
@@ -119,9 +119,14 @@ class _Scoring:
             model: Name under which it can be asked.
 
         Raises:
+            InputError: It gives what can't be scored.
             Undefined: The metric is not one of what the model gives.
         """
-        answers = scored_answers(self.inputs.predict(self.rows, self.asked.dataset, name, model), self.asked.dataset)
+        try:
+            told = self.inputs.predict(self.rows, self.asked.dataset, name, model)
+        except InputError as error:
+            raise InputError(f"the model that {name} saved can't be scored: {error}") from error
+        answers = scored_answers(told, self.asked.dataset)
         return score(self.asked.scored_by, None, answers).estimate(answers, self.tools)
 
     def shown(self, value: float) -> str:
@@ -267,7 +272,7 @@ def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedR
         return None
     for name in asked.apart_from:
         other = inputs.table(name)
-        columns = [column for column in rows.column_names if column in other.column_names]
+        columns = _compared(inputs, asked.dataset, rows, other)
         if not columns:
             raise InputError(f"{asked.dataset} and {name} have no column in common, so their rows can't be compared")
         known = set(_texts(other.select(columns)))
@@ -276,6 +281,31 @@ def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedR
             return f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are rows of {name}, which the runs saw"
         if same:
             found.weakens.append(f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are rows of {name}")
+    return None
+
+
+def _compared(inputs: Inputs, dataset: str, rows: pa.Table, other: pa.Table) -> list[str]:
+    """Columns that tell whether rows are the same: what models read, and the label; others may number them anew."""
+    label = inputs.label(dataset)
+    columns = [column for column in inputs.feature_columns(dataset) if column in other.column_names]
+    if label in other.column_names and rows.schema.field(label).type == other.schema.field(label).type:
+        columns.append(str(label))
+    return columns
+
+
+def _one_model(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun]) -> str | None:
+    """Reason for INVALID where runs with different seeds that got there have saved the same model."""
+    saved = {row["run"]: row["saved"] for row in inputs.table(check.training, ("run", "saved")).to_pylist()}
+    first: dict[str, TargetRun] = {}
+    for run in runs:
+        digest = saved[run.name]
+        # Those that diverged may all be NaN.
+        same = run if digest is None or run.reached is None else first.setdefault(digest, run)
+        if same.seed != run.seed:
+            return (
+                f"{same.name} and {run.name} saved the same model, to the byte, though their seeds differ: it is not "
+                "what each of them has trained"
+            )
     return None
 
 

@@ -13,10 +13,12 @@ from evalspec.evidence.metric import Metric
 from evalspec.language.declarations import Circumstance, Effort
 from evalspec.language.header import Header, Misfit
 from evalspec.language.parts import Check, DatasetName, Model, Need, NeedRows, Part, SpecNames, TrainingName
+from evalspec.language.parts.model import OutputName
+from evalspec.language.predictions import GIVES, Task
 from evalspec.language.where import column_family
-from evalspec.scoring.catalogue.boxes import missing_detection
-from evalspec.scoring.catalogue.labels import LABELS_ONLY
-from evalspec.scoring.catalogue.metrics import METRICS, REGRESSION, SliceMetric
+from evalspec.scoring.catalogue.boxes import BOXES, missing_detection
+from evalspec.scoring.catalogue.masks import MASKS
+from evalspec.scoring.catalogue.metrics import CLASSIFICATION, LABELS, METRICS, REGRESSION, SliceMetric
 from evalspec.scoring.catalogue.text import TEXTS, missing_package
 from evalspec.timing.targets import (
     EVALUATION_COLUMNS,
@@ -54,11 +56,25 @@ LEAST_CONFIDENCE = 0.8
 MOST_MIN = 5_256_000.0
 """Ten years: no training takes that long."""
 ACCURACY = "accuracy"
-OF_NUMBERS, OF_TEXTS = frozenset(one.name for one in REGRESSION), frozenset(one.name for one in TEXTS)
-OF_LABELS = frozenset(one.name for one in LABELS_ONLY)
+METRICS_OF: Mapping[Task, tuple[Metric, ...]] = {
+    "classes": CLASSIFICATION, "values": REGRESSION, "labels": LABELS, "text": TEXTS, "boxes": BOXES, "mask": MASKS,
+    "embedding": (),
+}  # fmt: skip
+"""Metrics that can be computed from what a model of each task gives."""
+OUTPUTS: Mapping[OutputName, Task] = {
+    "boxes": "boxes", "mask": "mask", "text": "text", "value": "values", "logits": "classes",
+    "probabilities": "classes", "label": "classes", "embedding": "embedding",
+}  # fmt: skip
+"""Task that an output of a model shows, the telling ones first."""
+OF_PROBABILITIES = frozenset({"roc_auc", "average_precision", "log_loss", "brier"})
 OF_TWO_CLASSES = frozenset({"precision", "recall", "f1"})
 SCORED = frozenset(get_args(SliceMetric))
 """Metrics that a saved model can be scored by."""
+SUGGESTED: Mapping[Task, str] = {
+    "classes": "macro_f1", "values": "rmse", "labels": "micro_f1", "text": "exact_match", "boxes": "map",
+    "mask": "mean_iou",
+}  # fmt: skip
+"""One for each task, which is named to whoever wrote another."""
 _BINOMIAL = "exact binomial over runs: order statistics"
 
 
@@ -92,6 +108,22 @@ def measure_named(measure: str) -> str | None:
         return "top_k_accuracy"
     named = [one.name for one in METRICS if f"_{one.name}_" in words]
     return max(named, key=len, default=None)
+
+
+def tasks_declared(model: Model) -> tuple[Task, ...]:
+    """Tasks that a model can have, as far as the spec shows it; empty: any.
+
+    Args:
+        model: With its outputs and classes.
+    """
+    shown = next((task for name, task in OUTPUTS.items() if name in model.outputs), None)
+    if shown not in (None, "classes"):
+        return (shown,)
+    if shown is None and (model.outputs or model.classes is None):
+        return ()
+    one: Task = "labels" if model.multilabel else "classes"
+    # Outputs that no spec names are told by their names in the model.
+    return (one,) if shown is not None else (one, "boxes", "mask")
 
 
 class TimeToAccuracy(Check):
@@ -135,7 +167,9 @@ class TimeToAccuracy(Check):
     to chance, has not reached it; one that misses it by no more than that counts as not reached for a PASS, and as
     reached for a FAIL. Runs that log more at their end than their models have there, by twice what the bound leaves to
     chance, are a doubt and told, since times are by the log. So is a model that ships and is better than all fresh
-    runs: of N runs one in N + 1 is that by chance. Rows of `apart_from:` among those that confirm make it INVALID.
+    runs: of N runs one in N + 1 is that by chance. Rows of `apart_from:` among those that confirm make it INVALID; rows
+    are the same where all that the model reads and the label are, however they are numbered. So does one model, to the
+    byte, that runs with different seeds have saved.
     Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
     or leaked validation rows.
     `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
@@ -204,9 +238,10 @@ class TimeToAccuracy(Check):
 
     def needs(self) -> tuple[Need, ...]:
         """The rows of the training, of those that it is held against, and those that confirm it."""
-        logs = tuple(NeedRows(name, EVALUATION_COLUMNS) for name in dict.fromkeys((self.training, *self.sides_named)))
+        names = dict.fromkeys((self.training, *self.sides_named))
         if self.confirm is None:
-            return logs
+            return tuple(NeedRows(name, EVALUATION_COLUMNS) for name in names)
+        logs = tuple(NeedRows(name, (*EVALUATION_COLUMNS, "saved")) for name in names)
         return (*logs, NeedRows(self.confirm.dataset, label=True), *map(NeedRows, self.confirm.apart_from))
 
     def check_names(self, names: SpecNames) -> str | None:
@@ -257,17 +292,19 @@ class TimeToAccuracy(Check):
         """Answers that the metric of `confirm:` can't be computed from, where the spec says what the model gives."""
         if self.confirm is None or training != self.training:
             return None
-        metric = self.confirm.scored_by
-        unlike = metric in OF_NUMBERS or metric in OF_TEXTS or (metric in OF_LABELS and not model.multilabel)
-        if model.classes is not None and unlike:
+        metric, tasks = self.confirm.scored_by, tasks_declared(model)
+        if tasks and not any(one.name == metric for task in tasks for one in METRICS_OF[task]):
+            what = GIVES[tasks[0]]
+            such = f": name a metric of {what}, such as {SUGGESTED[tasks[0]]}" if tasks[0] in SUGGESTED else ""
+            return f"the model gives {what}, and {metric} of `confirm:` can't be computed from them{such}"
+        if (
+            "label" in model.outputs
+            and metric in OF_PROBABILITIES
+            and not {"logits", "probabilities"} & {*model.outputs}
+        ):
             return (
-                f"the model has `classes:`, and {metric} of `confirm:` can't be computed from its answers: name one of "
-                "classes, such as macro_f1"
-            )
-        if "value" in model.outputs and metric not in OF_NUMBERS:
-            return (
-                f"the model gives numbers, and {metric} of `confirm:` can't be computed from them: name one of "
-                "numbers, such as rmse"
+                f"{metric} of `confirm:` is of probabilities, and `outputs` names labels alone: add logits or "
+                "probabilities, or name one of classes, such as macro_f1"
             )
         several = isinstance(model.classes, tuple | list) and len(model.classes) != 2
         if several and metric in OF_TWO_CLASSES:
@@ -283,7 +320,8 @@ class TimeToAccuracy(Check):
             return
         label = labels.get(self.confirm.dataset, "")
         holds = headers[self.confirm.dataset].columns.get(label, "")
-        if self.confirm.scored_by in OF_NUMBERS and column_family(holds) == "text":
+        of_numbers = any(one.name == self.confirm.scored_by for one in REGRESSION)
+        if of_numbers and column_family(holds) == "text":
             message = f"{self.confirm.scored_by} is of numbers, and the label {label!r} holds {holds}"
             yield Misfit(("confirm", "metric"), Problem(message, remedy="name a metric of classes, such as accuracy"))
 

@@ -46,8 +46,9 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
         if rows[0]["part"] == "run" and rows[0]["status"] == "ended"
     }
     steady = _steady(runs, whole)
+    telling = _telling(whole, steady or set())
     killed = [
-        _killed(rows, whole, steady)
+        _killed(rows, whole, steady, telling)
         for rows in runs.values()
         if rows[0]["kill"] is not None and (rows[0]["seed"], rows[0]["workers"]) in whole
     ]
@@ -99,6 +100,8 @@ def _numbers(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
 CHANGES: Mapping[str, tuple[str, str]] = {
     "gone": ("{name} is not saved again", "{name} are not saved again"),
     "absent": ("no checkpoint holds {name}", "no checkpoint holds {name}"),
+    "empty": ("{name} holds nothing", "{name} hold nothing"),
+    "unsaved": ("{name} was in no checkpoint before", "{name} were in no checkpoint before"),
     "passed over": ("{name} is passed over for an older one", "{name} are passed over for older ones"),
     "value": ("{name} has another value", "{name} have other values"),
     "type": ("{name} is {now} and was {then}", "{name} are {now} and were {then}"),
@@ -124,7 +127,10 @@ def _resaved(kill: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def _killed(
-    rows: Sequence[Row], whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str] | None
+    rows: Sequence[Row],
+    whole: Mapping[tuple[Any, Any], Sequence[Row]],
+    steady: set[str] | None,
+    telling: set[str],
 ) -> KilledTraining:
     first, kill = rows[0], json.loads(rows[0]["kill"])
     twin = whole[first["seed"], first["workers"]]
@@ -132,12 +138,15 @@ def _killed(
     last = max(row["step"] for row in twin if row["step"] is not None)
     kept = steps[: kill["kept"]]
     lost, unknown = _resaved(kill)
+    expected = _numbers(twin)
     return KilledTraining(
         name=first["run"], seed=first["seed"], workers=first["workers"], kill=kill, status=first["status"],
         rows=tuple(rows), spoiled=first["spoiled"], fault=_fault(first, rows, steps, last, kill),
         lost=max(0, kill["step"] - min(max(kept, default=0), _before_first(steps[kill["kept"] :], kept))),
         other=None if steady is None else _other(rows[kill["kept"] :], twin, steady), resaved=lost, unknown=unknown,
         early=unknown is not None and bool(kill["resaved"].get("early")),
+        compared=any(row["metric"] in telling and (row["metric"], row["step"]) in expected
+                     for row in rows[kill["kept"] :]),
     )  # fmt: skip
 
 
@@ -219,40 +228,59 @@ def _state(
 ) -> Fact | str:
     """Kills that have changed the state of the training, or why that is not known."""
     lost = [one for one in killed if one.changed is not None]
-    known = [one for one in killed if one.round_trip]
-    by_numbers = _told_by_numbers(check, whole, steady)
+    trips = [one for one in killed if one.round_trip]
+    by_numbers = _told_by_numbers(check, killed, whole, steady)
     failed = next((one for one in killed if one.unknown is not None and not one.early), None)
     if not lost and failed is not None:
         # Numbers that are repeated do not show all that `holds` names.
         return f"{failed.name}: {failed.unknown}"
-    if not lost and not known and by_numbers is not None:
-        return next((one.unknown for one in killed if one.unknown is not None), by_numbers)
-    how = [*([] if by_numbers is not None else [BY_NUMBERS]), *([BY_NAMES] if known else [])] or [BY_NUMBERS]
+    untold = next((one for one in killed if one.unknown is not None), None)
+    if not lost and not trips and untold is not None:
+        return f"no round trip tells anything: {untold.name}, {untold.unknown}"
+    if not lost and not trips and by_numbers is not None:
+        return by_numbers
+    how = [*([] if by_numbers is not None else [BY_NUMBERS]), *([BY_NAMES] if trips else [])] or [BY_NUMBERS]
+    known = [one for one in killed if one.round_trip or one.changed or (by_numbers is None and one.compared)]
     return Fact(
-        float(len(lost)), n=len(known or lost) if by_numbers is not None else len(killed), method="; ".join(how),
-        in_this_run=True, first="" if not lost else f"{lost[0].name}: {lost[0].changed}",
+        float(len(lost)), n=len(known), method="; ".join(how), in_this_run=True,
+        first="" if not lost else f"{lost[0].name}: {lost[0].changed}",
     )  # fmt: skip
 
 
+def _telling(whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str]) -> set[str]:
+    """Measures that a seed repeats and that differ between seeds, so that a kill can be seen in them."""
+    logged = [_numbers(rows) for rows in whole.values()]
+    if len(logged) == 1:
+        return steady if steady == {name for name, _ in logged[0]} else set()
+    return {name for name in steady if any(_of(name, one) != _of(name, logged[0]) for one in logged[1:])}
+
+
 def _told_by_numbers(
-    check: TrainingRecovery, whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str] | None
+    check: TrainingRecovery,
+    killed: Sequence[KilledTraining],
+    whole: Mapping[tuple[Any, Any], Sequence[Row]],
+    steady: set[str] | None,
 ) -> str | None:
     """Reason why numbers that are logged say nothing of the state; None: they do."""
     if steady is None:
         return "no run repeats a seed: require `state_lost`"
     if not steady:
         return f"two runs of {check.training} with one seed log other numbers, so that a kill can't be seen in them"
-    logged = [_numbers(rows) for rows in whole.values()]
-    told = {name for name in steady if any(_of(name, one) != _of(name, logged[0]) for one in logged[1:])}
-    if len(logged) == 1 and steady != {name for name, _ in logged[0]}:
+    telling = _telling(whole, steady)
+    if not telling and len(whole) == 1:
         return (
             f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "
             "one seed does not show whether a kill can be seen in it: train two"
         )
-    if len(logged) > 1 and not told:
+    if not telling:
         return (
             f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "
             "that is the same with each seed: a kill can't be seen in it"
+        )
+    if not any(one.compared for one in killed):
+        return (
+            f"after no kill {and_list(sorted(telling))} was logged at a step at which the run without a kill logs it, "
+            "so that nothing can be compared"
         )
     return None
 

@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from evalspec.checks.system.time_to_accuracy.spec import TimeToAccuracy, measure_named
-from evalspec.errors import NotRunError
+from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Fact, Measured
 from evalspec.language.header import Header
 from evalspec.language.parts import CheckResult, SpecNames
@@ -163,6 +163,91 @@ def test_a_metric_of_two_classes_needs_two(tmp_path: Path, classes: int, metric:
     assert fault == (None if ok else expected)
 
 
+def saved(folder: Path, digests: dict[str, str], seen: pa.Table | None = None, **roles: Any) -> CheckResult:
+    """Runs whose models have these digests, and rows of which `seen` are what the runs trained on."""
+    one = check("val_mae <= 0.96", metric="mae", **({} if seen is None else {"apart_from": ["valid"]}))
+    runs = [
+        recipe_run(name, 20.0 + place, metric="val_mae", model=f"candidate-{name}", saved=digest)
+        for place, (name, digest) in enumerate(digests.items())
+    ]
+    draw = np.random.default_rng(3)
+    rows = pa.table({"id": np.arange(ROWS), "x": draw.normal(size=ROWS), "y": draw.normal(100.0, 10.0, ROWS)})
+    tables = {"recipe": recipe_table(runs), "unseen": rows} | ({} if seen is None else {"valid": seen})
+    inputs = FakeInputs(
+        evidence=folder, tables=tables, answering=lambda some, dataset, model: numbers(some, 0.8),
+        **roles,
+    )  # fmt: skip
+    return one.run(inputs)
+
+
+def test_one_model_saved_by_runs_with_different_seeds_confirms_none(tmp_path: Path) -> None:
+    names = [str(one) for one in range(5)]
+    assert saved(tmp_path, {name: name for name in names}).invalid is None
+    result = saved(tmp_path, {name: "0" if name == "3" else name for name in names})
+    assert result.invalid is not None and result.invalid.startswith("0 and 3 saved the same model, to the byte")
+
+
+def test_rows_that_were_numbered_anew_are_the_same_rows(tmp_path: Path) -> None:
+    names = {str(one): str(one) for one in range(5)}
+    draw = np.random.default_rng(3)
+    rows = pa.table({"id": np.arange(ROWS) + 9_000, "x": draw.normal(size=ROWS), "y": draw.normal(100.0, 10.0, ROWS)})
+    features = {"features": {"unseen": ("x",), "valid": ("x",)}, "labels": {"unseen": "y", "valid": "y"}}
+    said = "400 of 400 rows of unseen are rows of valid, which the runs saw"
+    assert saved(tmp_path, names, rows, **features).invalid == said
+    as_text = rows.set_column(2, "y", rows["y"].cast(pa.string()))
+    assert saved(tmp_path, names, as_text, **features).invalid == said, "a label of another type tells nothing"
+    other = rows.set_column(1, "x", pa.array(draw.normal(size=ROWS)))
+    assert saved(tmp_path, names, other, **features).invalid is None
+    relabelled = rows.set_column(2, "y", pa.array(draw.normal(size=ROWS)))
+    assert saved(tmp_path, names, relabelled, **features).invalid is None, "few inputs coincide by chance"
+
+
+def test_the_run_is_named_whose_model_gives_no_numbers(tmp_path: Path) -> None:
+    def broken(rows: pa.Table, error: float) -> Predictions:
+        if error > 1.0:
+            raise InputError("the output 'value' is NaN in row 0")
+        return numbers(rows, error)
+
+    errors = dict.fromkeys(map(str, range(5)), 0.8) | {"3": 2.0}
+    with pytest.raises(InputError, match="the model that 3 saved can't be scored: the output 'value' is NaN in row 0"):
+        measured(tmp_path, check("val_mae <= 0.96", metric="mae"), errors, broken)
+
+
+LOGITS, CLASSES = {"outputs": {"logits": "l"}}, {"classes": ["a", "b", "c"]}
+
+
+@pytest.mark.parametrize(
+    ("model", "metric", "said"),
+    [
+        (LOGITS | CLASSES, "map", "the model gives classes, and map of `confirm:` can't be computed from them: name a "
+         "metric of classes, such as macro_f1"),
+        (LOGITS | CLASSES, "mean_iou", "the model gives classes, and mean_iou"),
+        (LOGITS | CLASSES, "bleu", "the model gives classes, and bleu"),
+        (LOGITS | CLASSES, "micro_f1", "the model gives classes, and micro_f1"),
+        (LOGITS | CLASSES, "roc_auc", None), (LOGITS | CLASSES, "brier", None),
+        (LOGITS | CLASSES | {"multilabel": True}, "accuracy", "the model gives several labels a row, and accuracy"),
+        (LOGITS | CLASSES | {"multilabel": True}, "micro_f1", None),
+        ({"outputs": {"label": "l"}} | CLASSES, "roc_auc", "roc_auc of `confirm:` is of probabilities, and `outputs` "
+         "names labels alone"),
+        ({"outputs": {"label": "l", "probabilities": "p"}} | CLASSES, "roc_auc", None),
+        ({"outputs": {"boxes": "b", "scores": "s", "label": "l"}} | CLASSES, "map", None),
+        ({"outputs": {"boxes": "b", "scores": "s", "label": "l"}} | CLASSES, "accuracy", "the model gives boxes, and "
+         "accuracy of `confirm:` can't be computed from them: name a metric of boxes, such as map"),
+        ({"outputs": {"mask": "m"}} | CLASSES, "map", "the model gives masks, and map"),
+        ({"outputs": {"text": "t"}}, "accuracy", "the model gives texts, and accuracy"),
+        ({"outputs": {"embedding": "e"}}, "accuracy", "the model gives embeddings, and accuracy of `confirm:` can't be "
+         "computed from them"),
+        ({"outputs": {"value": "v"}}, "map", "the model gives values, and map"),
+        (CLASSES, "map", None), (CLASSES, "rmse", "the model gives classes, and rmse"), ({}, "map", None),
+    ],
+)  # fmt: skip
+def test_a_metric_that_is_not_of_what_the_model_gives(model: dict[str, Any], metric: str, said: str | None) -> None:
+    made = Onnx.model_validate({"kind": "onnx", "path": "m.onnx", "inputs": {"x": "x"}, **model})
+    falls = metric in ("rmse", "brier")
+    fault = check(f"val_score {'<=' if falls else '>='} 0.5", metric=metric).fault_of_made("recipe", made)
+    assert fault is None if said is None else fault is not None and fault.startswith(said)
+
+
 def test_a_metric_that_can_t_be_computed_from_answers_is_refused_with_those_that_can() -> None:
     with pytest.raises(ValidationError, match="'accuracy', 'balanced_accuracy'"):
         check("val_perplexity <= 20", metric="perplexity")
@@ -190,7 +275,10 @@ def test_measures_are_named_after_metrics(measure: str, metric: str | None) -> N
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("classes", ["0", "1"]), "system[0]: the model has `classes:`, and mae of `confirm:` can't be computed"),
+        (
+            ("classes", ["0", "1"]),
+            "system[0]: the model gives classes, and mae of `confirm:` can't be computed from them",
+        ),
         (("outputs", {"value": "y"}), None),
     ],
 )

@@ -47,17 +47,18 @@ def killed(
     *,
     resume_s: float = 12.0,
     more: float = 0.0,
+    aside: int = 0,
     twice: bool = False,
     last: int = 1000,
     resaved: dict[str, Any] | None = None,
     alike: bool = False,
     **how: Any,
 ) -> TrainingRun:
-    """A run that was killed at a step, lost so many, and went on with numbers that are so much larger."""
+    """A run that was killed at a step, lost so many, and went on with larger numbers, at steps that much aside."""
     kept = at if twice else at - lost
     drawn = 0 if alike else seed
     before = logged(drawn, tuple(step for step in STEPS if step <= kept))
-    after = logged(drawn, tuple(step for step in STEPS if at - lost < step <= last), 3.0, more)
+    after = logged(drawn, tuple(step + aside for step in STEPS if at - lost < step <= last), 3.0, more)
     kill = {
         "growing": number % 2 == 1, "step": at, "killed_s": 55.0, "newest": "step400.npz", "kept": len(before),
         "resume_s": resume_s + number / 100, "resaved": None if number % 2 else resaved,

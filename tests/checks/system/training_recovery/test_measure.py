@@ -154,12 +154,13 @@ def test_names_that_changed_alike_are_told_together(tmp_path: Path) -> None:
     changes = [
         {"name": "a", "what": "value", "then": "", "now": ""}, {"name": "c", "what": "gone", "then": "", "now": ""},
         {"name": "b", "what": "value", "then": "", "now": ""},
-        {"name": "d", "what": "size", "then": "(2,)", "now": "(3,)"},
+        {"name": "d", "what": "size", "then": "(2,)", "now": "(3,)"}, {"name": "scaler", "what": "empty"},
+        {"name": "ema.*", "what": "unsaved"},
     ]  # fmt: skip
-    lost = measured(tmp_path, twins=False, resaved=saved_again(4) | {"first": changes})
+    lost = measured(tmp_path, twins=False, resaved=saved_again(6) | {"first": changes})
     assert fact(lost, "state_lost").first == (
         "kill0-seed0: saved again at once, a and b have other values; c is not saved again; d has the shape (3,) and "
-        "had (2,)"
+        "had (2,); scaler holds nothing; ema.* was in no checkpoint before"
     )
 
 
@@ -172,7 +173,16 @@ def test_a_round_trip_that_tells_nothing_passes_nothing(tmp_path: Path) -> None:
     both = measured(tmp_path, resaved=saved_again(unknown="it wrote no checkpoint"))
     assert both.missing["state_lost"] == "kill0-seed0: it wrote no checkpoint", "numbers do not show what `holds` names"
     early = measured(tmp_path, resaved=saved_again(unknown="it had not written a checkpoint") | {"early": True})
-    assert fact(early, "state_lost").value == 0.0 and fact(early, "state_lost").n == 14
+    assert early.missing["state_lost"] == (
+        "no round trip tells anything: kill0-seed0, it had not written a checkpoint"
+    ), "numbers do not show what `holds` names"
+
+
+def test_a_kill_after_which_nothing_is_logged_where_it_was_shows_no_state(tmp_path: Path) -> None:
+    result = measured(tmp_path, aside=50)
+    assert result.missing["state_lost"].startswith("after no kill loss was logged at a step at which the run without")
+    kept = fact(measured(tmp_path, aside=50, resaved=saved_again()), "state_lost")
+    assert (kept.value, kept.n) == (0.0, 7), "a round trip tells"
 
 
 def test_a_number_that_is_the_same_with_each_seed_shows_no_state(tmp_path: Path) -> None:
