@@ -348,6 +348,15 @@ def test_a_note_of_many_requirements_is_said_once() -> None:
     assert all(f"own {index}" in text for index in range(4))
 
 
+def test_a_note_ends_with_one_full_stop() -> None:
+    notes = ("Met in spite of a disturbance.", "a note without a stop")
+    fields = {"threshold": 0.9, "unit": "fraction", "value": 0.93, "n": 840}
+    one = records.case("quality/m", "m >= 90 %", "PASS", "It holds.", **fields, notes=notes)
+    record = records.record(records.decide("READY", "All hold.", (one,)), [records.check("quality", (one,))])
+    text = page(record).words
+    assert "Met in spite of a disturbance. a note without a stop." in text and ".." not in text
+
+
 def test_what_checks_cannot_show_is_a_list_by_check_beside_what_was_left_out() -> None:
     source = render(*_with_verdict(records.crowded()))
     start = source.index('id="not-tested"')
