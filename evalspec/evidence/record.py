@@ -125,8 +125,8 @@ class LostState(Frozen):
     """Something of a checkpoint that is not as it was when it was read and saved again."""
 
     name: str = Field(description="Of the tensor or value, with that of its file where there are several; or a file.")
-    what: Literal["gone", "type", "size", "value", "absent", "empty", "unsaved", "passed over"] = Field(
-        description="`gone`: not saved again; `absent`: the spec says that it must be there; `empty`: it is there, and "
+    what: Literal["gone", "type", "size", "value", "absent", "blank", "unsaved", "passed over"] = Field(
+        description="`gone`: not saved again; `absent`: the spec says that it must be there; `blank`: it is there, and "
         "holds nothing; `unsaved`: only the round trip has saved it; `passed over`: a newer checkpoint than the one "
         "that was saved again."
     )

@@ -251,7 +251,7 @@ def _absent(then: State, after: State, pairs: Mapping[str, str | None], holds: I
     of_before = {key: value for key, value in after.items() if pairs[key[0]] is not None}
     for one in holds:
         if not _any(after, one):
-            yield LostState(name=one, what="empty" if _any(after, one, empty=True) else "absent")
+            yield LostState(name=one, what="blank" if _any(after, one, empty=True) else "absent")
         elif not _any(then, one) and _any(of_before, one):
             yield LostState(name=one, what="unsaved")
 

@@ -177,7 +177,7 @@ def test_a_checkpoint_under_a_name_of_its_own_is_compared_with_nothing(tmp_path:
 
 def test_an_empty_file_is_no_state_by_its_name(tmp_path: Path) -> None:
     both = {"step5/model.json": b"{}", "step5/optimizer.json": b'{"m": 1}'}
-    assert lost(trip(tmp_path, both, both)) == [("model.*", "empty")]
+    assert lost(trip(tmp_path, both, both)) == [("model.*", "blank")]
 
 
 def test_checkpoints_that_are_one_file(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_what_must_be_there_must_hold_something(tmp_path: Path, nothing: object)
         return json.dumps({"model": {"w": 1}, "ema": nothing, "note": note}).encode()
 
     found = trip(tmp_path, {"last.json": state(1)}, {"last.json": state(2)}, ("model.*", "ema*"), ("note",))
-    assert lost(found) == [("ema*", "empty")]
+    assert lost(found) == [("ema*", "blank")]
 
 
 def test_what_only_a_round_trip_saves_is_lost(tmp_path: Path) -> None:

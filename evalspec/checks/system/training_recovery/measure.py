@@ -100,7 +100,7 @@ def _numbers(rows: Sequence[Row]) -> dict[tuple[str, int], str]:
 CHANGES: Mapping[str, tuple[str, str]] = {
     "gone": ("{name} is not saved again", "{name} are not saved again"),
     "absent": ("no checkpoint holds {name}", "no checkpoint holds {name}"),
-    "empty": ("{name} holds nothing", "{name} hold nothing"),
+    "blank": ("{name} holds nothing", "{name} hold nothing"),
     "unsaved": ("{name} was in no checkpoint before", "{name} were in no checkpoint before"),
     "passed over": ("{name} is passed over for an older one", "{name} are passed over for older ones"),
     "value": ("{name} has another value", "{name} have other values"),

@@ -154,7 +154,7 @@ def test_names_that_changed_alike_are_told_together(tmp_path: Path) -> None:
     changes = [
         {"name": "a", "what": "value", "then": "", "now": ""}, {"name": "c", "what": "gone", "then": "", "now": ""},
         {"name": "b", "what": "value", "then": "", "now": ""},
-        {"name": "d", "what": "size", "then": "(2,)", "now": "(3,)"}, {"name": "scaler", "what": "empty"},
+        {"name": "d", "what": "size", "then": "(2,)", "now": "(3,)"}, {"name": "scaler", "what": "blank"},
         {"name": "ema.*", "what": "unsaved"},
     ]  # fmt: skip
     lost = measured(tmp_path, twins=False, resaved=saved_again(6) | {"first": changes})
