@@ -6,10 +6,16 @@ import gc
 import signal
 
 import pytest
+from hypothesis import settings
 
 from evalspec.running.environment import gpus
 
 pytest_plugins = ["tests.small_models"]
+
+# The same examples each time, so that no change is refused for what it has not touched; `--hypothesis-profile default`
+# draws others.
+settings.register_profile("same", derandomize=True)
+settings.load_profile("same")
 
 
 def pytest_configure() -> None:
