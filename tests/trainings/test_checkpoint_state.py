@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import pickle
@@ -117,6 +118,21 @@ class Boom:
         return Path.touch, (Path("boom"),)
 
 
+def npy_of(shape: tuple[int, ...]) -> bytes:
+    """The header of an array of doubles, without its numbers."""
+    header = repr({"descr": "<f8", "fortran_order": False, "shape": shape}).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
+def changed_archive(place: int, byte: int) -> bytes:
+    """An archive of numpy with another byte in what it says of its member, at both ends."""
+    kept = io.BytesIO()
+    np.savez(kept, w=np.ones(3))
+    data = bytearray(kept.getvalue())
+    data[place] = data[data.rindex(b"PK\x01\x02") + 2 + place] = byte
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -127,6 +143,11 @@ class Boom:
         ("a.json", b"[" * 99_999 + b"]" * 99_999, "a.json is nested too deeply"),
         ("a", b'{"a":' * 99_999, "a is nested too deeply"),
         ("a.npy", b"\x93NUMPY\x01\x00", "a.npy is torn, or holds pickled objects"),
+        ("a.npy", b"\x93NUMPY\x01\x00\x04\x00{'a\n", "a.npy is torn, or holds pickled objects"),
+        ("a.npy", npy_of((10**17,)), "a.npy can't be read: there is too little memory for it, or it is torn"),
+        ("a.npz", changed_archive(8, 99), "a.npz is torn: That compression method is not supported"),
+        ("a.npz", changed_archive(6, 1), "a.npz is torn"),
+        ("a.npz", changed_archive(6, 32), "a.npz is torn"),
     ],
 )
 def test_what_can_t_be_read_is_one_sentence(tmp_path: Path, name: str, content: bytes, said: str) -> None:

@@ -37,7 +37,8 @@ def checkpoint_files(place: Path, run: Path, copy: Path | None = None) -> Files:
     Raises:
         OSError: Something is renamed or removed meanwhile.
     """
-    of = _Links(place.resolve(), run.resolve(), run.resolve() if copy is None else copy.resolve())
+    root, real = Path(os.path.realpath(place)), run.resolve()
+    of = _Links(root, real, real if copy is None else copy.resolve())
     if place.is_file():
         return {place.name: _file(of.behind(place))}
     return dict(of.below(place, "", set())) if place.is_dir() else {}

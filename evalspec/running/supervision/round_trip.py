@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import filecmp
+import math
+import os
 import re
 import shutil
 from collections import Counter
@@ -16,7 +18,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.record import LostState, Resaved
 from evalspec.running.supervision.checkpoint_files import Files, checkpoint_files
 from evalspec.trainings.command import OUT
-from evalspec.trainings.reading.checkpoint_state import StateValue, read_state
+from evalspec.trainings.reading.checkpoint_state import StateValue, is_whole, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +76,8 @@ def place_in(out: Path, folder: Path) -> Path | None:
         out: Folder of the run.
         folder: Where the run finds its checkpoints.
     """
-    real, checkpoints = out.resolve(), folder.resolve()
+    # `resolve` fails at links that go round in a circle.
+    real, checkpoints = Path(os.path.realpath(out)), Path(os.path.realpath(folder))
     return checkpoints.relative_to(real) if checkpoints.is_relative_to(real) else None
 
 
@@ -89,7 +92,10 @@ def out_of_reach(out: Path, folder: Path, asked: RoundTrip) -> str | None:
     remedy = f"have it save in {OUT}"
     if place_in(out, folder) is None:
         return f"its checkpoints are behind a link out of {OUT}, where they can't be put back: {remedy}"
-    real, files = out.resolve(), checkpoint_files(folder, out)
+    try:
+        real, files = out.resolve(), checkpoint_files(folder, out)
+    except OSError as error:
+        return _unread(error)
     far = (name for name, one in files.items() if not one.path.is_relative_to(real))
     name = next((one for one in far if not _is_file(one, asked.may_change)), None)
     return None if name is None else f"{name} is behind a link out of {OUT}, where it can't be put back: {remedy}"
@@ -106,7 +112,20 @@ def resaved(before: Path, now: Path, place: Path, asked: RoundTrip) -> Resaved:
         place: Of the checkpoints in it, a folder or the one file of them.
         asked: Names of what must be there, and of what may change.
     """
-    old, new = checkpoint_files(before / place, now, before), checkpoint_files(now / place, now)
+    try:
+        old, new = checkpoint_files(before / place, now, before), checkpoint_files(now / place, now)
+        return _compared(old, new, asked)
+    except InputError as error:
+        return Resaved(unknown=str(error))
+    except OSError as error:
+        return Resaved(unknown=_unread(error))
+
+
+def _unread(error: OSError) -> str:
+    return f"the checkpoints can't be read: {error.strerror or error}"
+
+
+def _compared(old: Files, new: Files, asked: RoundTrip) -> Resaved:
     written = [name for name, one in new.items() if name not in old or old[name][:2] != one[:2]]
     if not old:
         return Resaved(unknown="when it was killed it had not written a checkpoint", early=True)
@@ -115,10 +134,7 @@ def resaved(before: Path, now: Path, place: Path, asked: RoundTrip) -> Resaved:
     pairs = {name: _counterpart(name, old) for name in written}
     missing = [*_left_out(pairs, old), *_vanished(old, new)]
     missing = [one for one in missing if not _is_file(one.name, asked.may_change)]
-    try:
-        then, after = _states(old, new, pairs, asked.may_change)
-    except InputError as error:
-        return Resaved(unknown=str(error))
+    then, after = _states(old, new, pairs, asked.may_change)
     held = [one for one in pairs.values() if one is not None]
     newest = max(held, key=lambda name: old[name].changed_ns, default="")
     lost = [*missing, *_absent(then, after, pairs, asked.holds), *_differences(then, after, pairs)]
@@ -158,17 +174,21 @@ def _left_out(pairs: Mapping[str, str | None], old: Files) -> Iterable[LostState
     """Files that belong to what was saved again, or are newer, and have no like among what was written."""
     held = {one for one in pairs.values() if one is not None}
     checkpoints, kinds = {_checkpoint(one) for one in held} - {None}, {_pattern(one) for one in pairs}
-    for name in old:
-        if name in held or Path(name).suffix in UNFINISHED:
-            continue
+    oldest: dict[str, int] = {}
+    for name in held:
+        kind = _pattern(name)
+        oldest[kind] = min(old[name].changed_ns, oldest.get(kind, old[name].changed_ns))
+    others = [name for name in old if name not in held and Path(name).suffix not in UNFINISHED]
+    newer = {name for name in others if old[name].changed_ns > oldest.get(_pattern(name), math.inf)}
+    cut_off = _cut_off(newer, held, old)
+    for name in others:
         kind, same = _pattern(name), _checkpoint(name) in checkpoints
-        like = [one for one in held if _pattern(one) == kind]
         if kind not in kinds:
             left = same
-        elif like and old[name].changed_ns > min(old[one].changed_ns for one in like):
-            left = not _is_cut_off(name, held, old)
+        elif name in newer:
+            left = name not in cut_off
         else:
-            left = bool(like) and same and _begins_checkpoint(name, old)
+            left = kind in oldest and same and _begins_checkpoint(name, old)
         if left:
             yield LostState(name=name, what="gone" if same else "passed over")
 
@@ -186,21 +206,32 @@ def _vanished(old: Files, new: Files) -> Iterable[LostState]:
             yield LostState(name=name, what="gone")
 
 
-def _is_cut_off(name: str, held: Iterable[str], old: Files) -> bool:
-    """True for a file of a checkpoint that the kill cut off, which a training does well to pass over."""
-    if _is_torn(name, old):
-        return True
-    place, kind = _checkpoint(name), _pattern(name)
-    there = Counter(_pattern(one) for one in old if _checkpoint(one) == place and not _is_torn(one, old))
-    others = {_checkpoint(one) for one in held if _pattern(one) == kind} - {place}
+def _cut_off(newer: set[str], held: set[str], old: Files) -> set[str]:
+    """Files of a checkpoint that the kill cut off, which a training does well to pass over."""
+    if not newer:
+        return set()
+    torn = _torn(newer, old)
+    # The others were whole before it was begun.
+    last = _checkpoint(max(newer, key=lambda name: old[name].changed_ns))
+    there = Counter(_pattern(one) for one in old if _checkpoint(one) == last and one not in torn)
+    whole: dict[str | None, Counter[str]] = {}
+    for name in held:
+        whole.setdefault(_checkpoint(name), Counter())[_pattern(name)] += 1
+    whole.pop(last, None)
     # Of files that the checkpoint has that was saved again, some were still to be written.
-    whole = [Counter(_pattern(one) for one in held if _checkpoint(one) == other) for other in others]
-    return any(there[one] < many for files in whole for one, many in files.items())
+    short = [files for files in whole.values() if any(there[one] < many for one, many in files.items())]
+    return torn | {one for one in newer if _checkpoint(one) == last and any(_pattern(one) in files for files in short)}
 
 
-def _is_torn(name: str, old: Files) -> bool:
-    largest = max(one.size for other, one in old.items() if _pattern(other) == _pattern(name))
-    return old[name].size < largest and _named(old[name].path, name) is None
+def _torn(names: Iterable[str], old: Files) -> set[str]:
+    """Those that are smaller than the largest of their kind, and not whole as that is."""
+    largest: dict[str, str] = {}
+    for name in sorted(old, key=lambda one: old[one].size):
+        largest[_pattern(name)] = name
+    smaller = [name for name in names if old[name].size < old[largest[_pattern(name)]].size]
+    cut = [name for name in smaller if not is_whole(old[name].path, name)]
+    ends = {kind: is_whole(old[name].path, name) for kind, name in largest.items() if kind in set(map(_pattern, cut))}
+    return {name for name in cut if ends[_pattern(name)]}
 
 
 def _checkpoint(name: str) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import pickle
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,6 +74,37 @@ def read_state(path: Path, name: str) -> dict[str, StateValue]:
         return _read(path, name, start)
     except OSError as error:
         raise InputError(f"{name} can't be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise InputError(f"{name} can't be read: there is too little memory for it, or it is torn") from error
+    except InputError:
+        raise
+    except Exception as error:
+        # Readers of archives and of arrays have a dozen types for what is torn.
+        raise InputError(f"{name} is torn: {error}") from error
+
+
+def is_whole(path: Path, name: str) -> bool:
+    """True if a file can be read, or ends as its format does though what it holds is not read.
+
+    Args:
+        path: The file.
+        name: Of it, for people.
+    """
+    try:
+        read_state(path, name)
+    except InputError:
+        return zipfile.is_zipfile(path) or _is_whole_pickle(path)
+    return True
+
+
+def _is_whole_pickle(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            start = file.read(1)
+            file.seek(-1, os.SEEK_END)
+            return start == PICKLE and file.read(1) == pickle.STOP
+    except OSError:
+        return False
 
 
 def _read(path: Path, name: str, start: bytes) -> dict[str, StateValue]:
@@ -101,29 +134,26 @@ def _zip(path: Path, name: str) -> dict[str, StateValue]:
 
 
 def _npz(path: Path, name: str) -> dict[str, StateValue]:
-    import zlib
-
     import numpy as np
 
     found = {}
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            for key in kept.files:
-                try:
-                    found[key] = _array(kept[key])
-                except ValueError as error:
-                    raise _unreadable(name, f"holds pickled objects as {key!r}, which are not read") from error
-    except (EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{name} is torn: {error}") from error
+    with np.load(path, allow_pickle=False) as kept:
+        for key in kept.files:
+            try:
+                found[key] = _array(kept[key])
+            except ValueError as error:
+                raise _unreadable(name, f"holds pickled objects as {key!r}, which are not read") from error
     return found
 
 
 def _npy(path: Path, name: str) -> dict[str, StateValue]:
+    import tokenize
+
     import numpy as np
 
     try:
         return {"": _array(np.load(path, allow_pickle=False))}
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, tokenize.TokenError) as error:
         raise _unreadable(name, "is torn, or holds pickled objects, which are not read") from error
 
 

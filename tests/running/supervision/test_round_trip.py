@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import socket
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,11 @@ import numpy as np
 import pytest
 
 from evalspec.evidence.record import Resaved
+from evalspec.running.supervision import round_trip
 from evalspec.running.supervision.round_trip import kept_aside, out_of_reach, place_in, resaved
 from evalspec.trainings.command import RoundTrip
+from evalspec.trainings.reading import checkpoint_state
+from evalspec.trainings.reading.checkpoint_state import StateValue, read_state
 
 State = Mapping[str, Any]
 FULL: State = {"model.w": np.ones((2, 3), np.float32), "optimizer.m": np.zeros(6), "step": 500, "nan": math.nan}
@@ -385,3 +390,56 @@ def test_a_checkpoint_that_the_kill_cut_off_between_two_files_is_well_passed_ove
         tmp_path / "notes", whole | noted | part, now | {"notes/args.json": b'{"a": 1} '} | {"latest": b"step400"}
     )
     assert sorted(lost(found)) == [(form.format(500, one), "passed over") for one in sorted(files)]
+
+
+def test_a_kill_cuts_off_the_last_checkpoint_alone(tmp_path: Path) -> None:
+    weights = {"model.w": np.ones(2)}
+    old = {"step400/config.json": b'{"layers": 1}', "step400/model.npz": weights}
+    old |= {"step500/model.npz": weights, "step600/model.npz": weights}
+    again = {"step400/config.json": b'{"layers": 1}', "step400/model.npz": weights | {"more": 1}}
+    # Of the last one nobody knows whether its configuration was still to be written.
+    assert lost(trip(tmp_path, old, again, holds=("model.*",))) == [("step500/model.npz", "passed over")]
+
+
+@pytest.mark.parametrize("may_change", [(), ("*.pkl",)])
+def test_a_file_that_is_never_read_tells_of_no_cut(tmp_path: Path, may_change: tuple[str, ...]) -> None:
+    weights = {"model.w": np.ones(2)}
+    more, less = pickle.dumps({"at": "100"}), pickle.dumps({"at": "99"})
+    old = {"step500/args.pkl": more, "step500/model.npz": weights}
+    again = {"step500/args.pkl": more, "step500/model.npz": weights | {"more": 1}}
+    for number, (there, expected) in enumerate(((less, True), (more[:-3], False))):
+        newer = {"step600/args.pkl": there, "step600/model.npz": weights}
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = lost(trip(folder, old | newer, again, holds=("model.*",), may_change=may_change))
+        assert (("step600/model.npz", "passed over") in found) is expected
+
+
+def test_each_file_is_read_once_for_whether_it_is_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shards = {f"step500-{one}.npz": {"model.w": np.ones(9 + one)} for one in range(12)}
+    newer = {f"step600-{one}.npz": {"model.w": np.ones(9 + one)} for one in range(12)}
+    read: list[str] = []
+
+    def counted(path: Path, name: str) -> dict[str, StateValue]:
+        read.append(name)
+        return read_state(path, name)
+
+    monkeypatch.setattr(round_trip, "read_state", counted)
+    monkeypatch.setattr(checkpoint_state, "read_state", counted)
+    found = trip(tmp_path, shards | newer, shards, holds=("model.*",))
+    assert found.lost == 12
+    assert max(Counter(one for one in read if one.startswith("step600")).values()) <= 2
+
+
+def test_folders_that_can_t_be_read_are_a_sentence(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = RoundTrip(add=("--again",), holds=("model.*",))
+    write(out / "kept", "model.npz", FULL, 1)
+    with kept_aside(out) as aside:
+        (out / "kept" / "link").symlink_to("/" + "x" * 300)
+        said = "the checkpoints can't be read: File name too long"
+        assert out_of_reach(out, out / "kept", asked) == said
+        assert resaved(aside, out, Path("kept"), asked).unknown == said
+    (out / "circle").symlink_to("circle")
+    assert place_in(out, out / "circle") == Path("circle") and out_of_reach(out, out / "circle", asked) is None
+    assert resaved(out, out, Path("circle"), asked).early
