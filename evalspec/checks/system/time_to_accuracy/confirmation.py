@@ -19,6 +19,8 @@ from evalspec.scoring.catalogue.metrics import METRICS
 from evalspec.scoring.scored_rows import scored_answers
 from evalspec.scoring.scores import Estimators
 from evalspec.scoring.tasks import score
+from evalspec.sources.reading.rows import row_digests
+from evalspec.tables.comparable import check_comparable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -272,11 +274,16 @@ def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedR
         return None
     for name in asked.apart_from:
         other = inputs.table(name)
-        columns = _compared(inputs, asked.dataset, rows, other)
-        if not columns:
-            raise InputError(f"{asked.dataset} and {name} have no column in common, so their rows can't be compared")
-        known = set(_texts(other.select(columns)))
-        same = sum(one in known for one in _texts(rows.select(columns)))
+        read = [column for column in inputs.feature_columns(asked.dataset) if column in other.column_names]
+        if not read:
+            raise InputError(
+                f"of {asked.dataset} the model reads no column that {name} has, too, so that rows can't be compared"
+            )
+        # What the model reads and the label: others may number rows anew.
+        columns = [*read, *_label(inputs, asked.dataset, rows, other)]
+        check_comparable(other, rows, columns, name)
+        known = set(map(bytes, row_digests(other, columns)))
+        same = sum(bytes(one) in known for one in row_digests(rows, columns))
         if same > SAME_VOID * rows.num_rows:
             return f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are rows of {name}, which the runs saw"
         if same:
@@ -284,13 +291,12 @@ def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedR
     return None
 
 
-def _compared(inputs: Inputs, dataset: str, rows: pa.Table, other: pa.Table) -> list[str]:
-    """Columns that tell whether rows are the same: what models read, and the label; others may number them anew."""
+def _label(inputs: Inputs, dataset: str, rows: pa.Table, other: pa.Table) -> list[str]:
+    """The label, where both have it and of one type."""
     label = inputs.label(dataset)
-    columns = [column for column in inputs.feature_columns(dataset) if column in other.column_names]
-    if label in other.column_names and rows.schema.field(label).type == other.schema.field(label).type:
-        columns.append(str(label))
-    return columns
+    if label is None or label not in other.column_names:
+        return []
+    return [label] if rows.schema.field(label).type == other.schema.field(label).type else []
 
 
 def _one_model(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun]) -> str | None:
@@ -307,11 +313,6 @@ def _one_model(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun])
                 "what each of them has trained"
             )
     return None
-
-
-def _texts(rows: pa.Table) -> list[str]:
-    """Each row as a text."""
-    return [repr(one) for one in zip(*(column.to_pylist() for column in rows.columns), strict=True)]
 
 
 def as_result(found: ConfirmedRuns, result: CheckResult) -> CheckResult:

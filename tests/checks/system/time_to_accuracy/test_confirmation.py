@@ -200,6 +200,21 @@ def test_rows_that_were_numbered_anew_are_the_same_rows(tmp_path: Path) -> None:
     assert saved(tmp_path, names, other, **features).invalid is None
     relabelled = rows.set_column(2, "y", pa.array(draw.normal(size=ROWS)))
     assert saved(tmp_path, names, relabelled, **features).invalid is None, "few inputs coincide by chance"
+    with pytest.raises(InputError, match="the model reads no column that valid has, too"):
+        saved(tmp_path, names, rows.drop_columns(["x"]), **features)
+
+
+def test_rows_are_the_same_though_one_file_holds_whole_numbers(tmp_path: Path) -> None:
+    names = {str(one): str(one) for one in range(5)}
+    features = {"features": {"unseen": ("id",), "valid": ("id",)}, "labels": {"unseen": "y", "valid": "y"}}
+    draw = np.random.default_rng(3)
+    rows = pa.table({"id": np.arange(ROWS) * 1.0, "x": draw.normal(size=ROWS), "y": draw.normal(100.0, 10.0, ROWS)})
+    said = "400 of 400 rows of unseen are rows of valid, which the runs saw"
+    assert saved(tmp_path, names, rows, **features).invalid == said
+    narrow = rows.set_column(1, "x", rows["x"].cast(pa.float32()))
+    by_x = features | {"features": {"unseen": ("x",), "valid": ("x",)}}
+    with pytest.raises(InputError, match="column 'x' is float in valid and double in the test set"):
+        saved(tmp_path, names, narrow, **by_x)
 
 
 def test_the_run_is_named_whose_model_gives_no_numbers(tmp_path: Path) -> None:
