@@ -249,10 +249,20 @@ def _state(
 
 def _telling(whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str]) -> set[str]:
     """Measures that a seed repeats and that differ between seeds, so that a kill can be seen in them."""
-    logged = [_numbers(rows) for rows in whole.values()]
-    if len(logged) == 1:
-        return steady if steady == {name for name, _ in logged[0]} else set()
-    return {name for name in steady if any(_of(name, one) != _of(name, logged[0]) for one in logged[1:])}
+    if _is_one_seed(whole):
+        return steady if steady == {name for rows in whole.values() for name, _ in _numbers(rows)} else set()
+    differ: set[str] = set()
+    first: dict[object, Mapping[tuple[str, int], str]] = {}
+    # A rate of learning may be set by the workers, and a seed may stop earlier.
+    for (_, workers), rows in whole.items():
+        logged = _numbers(rows)
+        other = first.setdefault(workers, logged)
+        differ |= {key[0] for key in logged.keys() & other.keys() if logged[key] != other[key]}
+    return steady & differ
+
+
+def _is_one_seed(whole: Mapping[tuple[Any, Any], Sequence[Row]]) -> bool:
+    return len({seed for seed, _ in whole}) == 1
 
 
 def _told_by_numbers(
@@ -267,7 +277,7 @@ def _told_by_numbers(
     if not steady:
         return f"two runs of {check.training} with one seed log other numbers, so that a kill can't be seen in them"
     telling = _telling(whole, steady)
-    if not telling and len(whole) == 1:
+    if not telling and _is_one_seed(whole):
         return (
             f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "
             "one seed does not show whether a kill can be seen in it: train two"
@@ -283,10 +293,6 @@ def _told_by_numbers(
             "so that nothing can be compared"
         )
     return None
-
-
-def _of(name: str, numbers: Mapping[tuple[str, int], str]) -> dict[int, str]:
-    return {step: value for (metric, step), value in numbers.items() if metric == name}
 
 
 def _pairs(runs: Mapping[str, Sequence[Row]]) -> list[tuple[Row, Row]]:

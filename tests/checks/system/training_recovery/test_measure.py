@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -190,6 +191,25 @@ def test_a_number_that_is_the_same_with_each_seed_shows_no_state(tmp_path: Path)
     assert "only loss is the same, and that is the same with each seed" in result.missing["state_lost"]
     other = measured(tmp_path, alike=True, more=0.001)
     assert fact(other, "state_lost").value == 14.0
+
+
+def test_a_seed_that_stops_earlier_makes_no_number_another(tmp_path: Path) -> None:
+    table = killed_table(alike=True)
+    early = pc.and_(pc.equal(table["run"], "run-seed4"), pc.greater(table["step"], 800))
+    inputs, check = case(tmp_path, table.filter(pc.invert(early)), "recovered >= 75 %")
+    said = check.run(inputs).missing["state_lost"]
+    assert "only loss is the same, and that is the same with each seed" in said
+
+
+def test_a_number_that_differs_with_the_workers_alone_shows_no_state(tmp_path: Path) -> None:
+    table = killed_table(alike=True)
+    more = table.filter(pc.equal(table["part"], "run"))
+    for name, column in (("workers", pa.array([8] * more.num_rows)), ("value", pc.multiply(more["value"], 8.0)),
+                         ("run", pc.binary_join_element_wise(more["run"], "w8", "-"))):  # fmt: skip
+        more = more.set_column(more.column_names.index(name), name, column)
+    inputs, check = case(tmp_path, pa.concat_tables([table, more]), "recovered >= 75 %")
+    said = check.run(inputs).missing["state_lost"]
+    assert "only loss is the same, and that is the same with each seed" in said
 
 
 def test_with_one_seed_all_numbers_must_be_repeated(tmp_path: Path) -> None:
