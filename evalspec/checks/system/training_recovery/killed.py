@@ -27,8 +27,7 @@ class KilledTraining:
         resaved: What its newest checkpoint lost when it was saved again at once; None: nothing, or it is not known.
         unknown: Why that is not known; None: it is, or no round trip was made.
         early: It is not known since the kill came before the first whole checkpoint, which is nobody's fault.
-        compared: A number in which a kill can be seen was logged after it at a step at which the run that was let run
-            logs it.
+        compared: A number in which a kill can be seen was logged after it.
     """
 
     name: str

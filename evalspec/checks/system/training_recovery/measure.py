@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from evalspec.checks.system.training_recovery.spec import TrainingRecovery
     from evalspec.language.inputs import Inputs
 
+Place = tuple[int | None, str, int]
+"""Of a number in logs: workers, measure, step."""
 SEEN_S = 0.02
 """How coarsely it is known when an evaluation came."""
 
@@ -130,7 +132,7 @@ def _killed(
     rows: Sequence[Row],
     whole: Mapping[tuple[Any, Any], Sequence[Row]],
     steady: set[str] | None,
-    telling: set[str],
+    telling: set[Place],
 ) -> KilledTraining:
     first, kill = rows[0], json.loads(rows[0]["kill"])
     twin = whole[first["seed"], first["workers"]]
@@ -138,15 +140,14 @@ def _killed(
     last = max(row["step"] for row in twin if row["step"] is not None)
     kept = steps[: kill["kept"]]
     lost, unknown = _resaved(kill)
-    expected = _numbers(twin)
+    expected = _numbers(twin).keys() & {(name, step) for workers, name, step in telling if workers == first["workers"]}
     return KilledTraining(
         name=first["run"], seed=first["seed"], workers=first["workers"], kill=kill, status=first["status"],
         rows=tuple(rows), spoiled=first["spoiled"], fault=_fault(first, rows, steps, last, kill),
         lost=max(0, kill["step"] - min(max(kept, default=0), _before_first(steps[kill["kept"] :], kept))),
         other=None if steady is None else _other(rows[kill["kept"] :], twin, steady), resaved=lost, unknown=unknown,
         early=unknown is not None and bool(kill["resaved"].get("early")),
-        compared=any(row["metric"] in telling and (row["metric"], row["step"]) in expected
-                     for row in rows[kill["kept"] :]),
+        compared=any((row["metric"], row["step"]) in expected for row in rows[kill["kept"] :]),
     )  # fmt: skip
 
 
@@ -247,18 +248,16 @@ def _state(
     )  # fmt: skip
 
 
-def _telling(whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str]) -> set[str]:
-    """Measures that a seed repeats and that differ between seeds, so that a kill can be seen in them."""
-    if _is_one_seed(whole):
-        return steady if steady == {name for rows in whole.values() for name, _ in _numbers(rows)} else set()
-    differ: set[str] = set()
-    first: dict[object, Mapping[tuple[str, int], str]] = {}
-    # A rate of learning may be set by the workers, and a seed may stop earlier.
+def _telling(whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str]) -> set[Place]:
+    """Numbers that a seed repeats and that differ between seeds, so that a kill can be seen in them."""
+    values: dict[Place, set[str]] = {}
+    # A rate of learning may be set by the workers.
     for (_, workers), rows in whole.items():
-        logged = _numbers(rows)
-        other = first.setdefault(workers, logged)
-        differ |= {key[0] for key in logged.keys() & other.keys() if logged[key] != other[key]}
-    return steady & differ
+        for (name, step), value in _numbers(rows).items():
+            values.setdefault((workers, name, step), set()).add(value)
+    if _is_one_seed(whole):
+        return set(values) if steady == {name for _, name, _ in values} else set()
+    return {place for place, one in values.items() if place[1] in steady and len(one) > 1}
 
 
 def _is_one_seed(whole: Mapping[tuple[Any, Any], Sequence[Row]]) -> bool:
@@ -289,8 +288,9 @@ def _told_by_numbers(
         )
     if not any(one.compared for one in killed):
         return (
-            f"after no kill {and_list(sorted(telling))} was logged at a step at which the run without a kill logs it, "
-            "so that nothing can be compared"
+            f"after no kill {and_list(sorted({name for _, name, _ in telling}))} was logged at a step at which the run "
+            f"without a kill logs it{'' if _is_one_seed(whole) else ' and seeds differ'}, so that nothing can be "
+            "compared"
         )
     return None
 

@@ -201,6 +201,15 @@ def test_a_seed_that_stops_earlier_makes_no_number_another(tmp_path: Path) -> No
     assert "only loss is the same, and that is the same with each seed" in said
 
 
+def test_a_number_in_which_seeds_differ_before_the_kill_alone_shows_no_state(tmp_path: Path) -> None:
+    table = killed_table(alike=True)
+    first = pc.and_(pc.equal(table["run"], "run-seed4"), pc.equal(table["step"], 100))
+    value = pc.if_else(first, pc.add(table["value"], 0.5), table["value"])
+    inputs, check = case(tmp_path, table.set_column(table.column_names.index("value"), "value", value))
+    said = check.run(inputs).missing["state_lost"]
+    assert said.startswith("after no kill loss was logged at a step at which the run without a kill logs it and seeds")
+
+
 def test_a_number_that_differs_with_the_workers_alone_shows_no_state(tmp_path: Path) -> None:
     table = killed_table(alike=True)
     more = table.filter(pc.equal(table["part"], "run"))
