@@ -138,13 +138,13 @@ class NodeWorkers:
     def _put_back(self, child: Child) -> None:
         with self._lock:
             self._idle.append((child, time.monotonic()))
-        timer = threading.Timer(IDLE_S, _sweep, (weakref.ref(self), IDLE_S))
+        timer = threading.Timer(IDLE_S, _sweep, (weakref.ref(self),))
         timer.daemon = True
         timer.start()
 
-    def sweep(self, idle_s: float) -> None:
-        """End workers that nobody has asked for so long."""
-        late = time.monotonic() - idle_s
+    def sweep(self) -> None:
+        """End workers that nobody has asked for long."""
+        late = time.monotonic() - IDLE_S
         with self._lock:
             over = [child for child, since in self._idle if since <= late]
             self._idle[:] = [(child, since) for child, since in self._idle if since > late]
@@ -152,10 +152,10 @@ class NodeWorkers:
             child.close()
 
 
-def _sweep(workers: weakref.ref[NodeWorkers], idle_s: float) -> None:
+def _sweep(workers: weakref.ref[NodeWorkers]) -> None:
     alive = workers()
     if alive is not None:
-        alive.sweep(idle_s)
+        alive.sweep()
 
 
 def _end(idle: list[tuple[Child, float]], folder: Path) -> None:

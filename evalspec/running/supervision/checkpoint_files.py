@@ -41,7 +41,7 @@ def checkpoint_files(place: Path, run: Path, copy: Path | None = None) -> Files:
     of = _Links(root, real, real if copy is None else copy.resolve())
     if place.is_file():
         return {place.name: _file(of.behind(place))}
-    return dict(of.below(place, "", set())) if place.is_dir() else {}
+    return dict(of.below(root, "", set())) if place.is_dir() else {}
 
 
 class _Links(NamedTuple):
@@ -59,15 +59,19 @@ class _Links(NamedTuple):
 
     def below(self, folder: Path, prefix: str, seen: set[Path]) -> Iterator[tuple[str, CheckpointFile]]:
         """Files below a folder with their names; links into the checkpoints themselves are left out."""
-        for entry in sorted(folder.iterdir()):
-            path, is_link = self.behind(entry), entry.is_symlink()
+        with os.scandir(folder) as entries:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+        for entry in ordered:
+            name, is_link = f"{prefix}{entry.name}", entry.is_symlink()
+            # Training goes on while they are looked at again and again, and only links lead elsewhere.
+            path = self.behind(folder / entry.name) if is_link else folder / entry.name
             if is_link and (path.is_relative_to(self.root) or not path.exists()):
                 continue
-            if path.is_dir() and path.is_relative_to(self.copy):
+            if (path.is_dir() if is_link else entry.is_dir()) and path.is_relative_to(self.copy):
                 if path not in seen:
-                    yield from self.below(path, f"{prefix}{entry.name}/", seen | {path})
-            elif path.is_file() or is_link:
-                yield f"{prefix}{entry.name}", _file(path)
+                    yield from self.below(path, f"{name}/", seen | {path})
+            elif is_link or entry.is_file():
+                yield name, _file(path)
 
 
 def _file(path: Path) -> CheckpointFile:

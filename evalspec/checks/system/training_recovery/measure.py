@@ -57,7 +57,7 @@ def measure(check: TrainingRecovery, inputs: Inputs) -> CheckResult:
     if not killed:
         why = "a draft kills no run" if inputs.draft else f"no run of it came to its end{_first_end(runs)}"
         raise NotRunError(f"nothing of {check.training} was killed: {why}")
-    estimates, missing = _estimates(check, killed, runs, whole, steady)
+    estimates, missing = _estimates(check, killed, runs, whole, steady, telling)
     return CheckResult(
         estimates=_admitted(killed, _pairs(runs), estimates),
         missing=missing,
@@ -190,6 +190,7 @@ def _estimates(
     runs: Mapping[str, Sequence[Row]],
     whole: Mapping[tuple[Any, Any], Sequence[Row]],
     steady: set[str] | None,
+    telling: set[Place],
 ) -> tuple[dict[str, Estimate | Fact], dict[str, str]]:
     well = [one for one in killed if one.fault is None]
     made: dict[str, Estimate | Fact] = {RECOVERED: Proportion.of_counts(len(well), len(killed))}
@@ -204,7 +205,7 @@ def _estimates(
         made[RESUME] = t_mean(waits, SEEN_S)
     else:
         missing[RESUME] = f"{plural(len(waits), 'run')} went on after a kill, and Student's t needs two"
-    state = _state(check, killed, whole, steady)
+    state = _state(check, killed, whole, steady, telling)
     if isinstance(state, Fact):
         made[STATE] = state
     else:
@@ -226,11 +227,12 @@ def _state(
     killed: Sequence[KilledTraining],
     whole: Mapping[tuple[Any, Any], Sequence[Row]],
     steady: set[str] | None,
+    telling: set[Place],
 ) -> Fact | str:
     """Kills that have changed the state of the training, or why that is not known."""
     lost = [one for one in killed if one.changed is not None]
     trips = [one for one in killed if one.round_trip]
-    by_numbers = _told_by_numbers(check, killed, whole, steady)
+    by_numbers = _told_by_numbers(check, killed, whole, steady, telling)
     failed = next((one for one in killed if one.unknown is not None and not one.early), None)
     if not lost and failed is not None:
         # Numbers that are repeated do not show all that `holds` names.
@@ -269,13 +271,13 @@ def _told_by_numbers(
     killed: Sequence[KilledTraining],
     whole: Mapping[tuple[Any, Any], Sequence[Row]],
     steady: set[str] | None,
+    telling: set[Place],
 ) -> str | None:
     """Reason why numbers that are logged say nothing of the state; None: they do."""
     if steady is None:
         return "no run repeats a seed: require `state_lost`"
     if not steady:
         return f"two runs of {check.training} with one seed log other numbers, so that a kill can't be seen in them"
-    telling = _telling(whole, steady)
     if not telling and _is_one_seed(whole):
         return (
             f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "
