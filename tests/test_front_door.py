@@ -91,6 +91,7 @@ def test_an_engine_is_named_as_for_the_command(spec: Path, tmp_path: Path) -> No
     assert (engine["name"], engine["children"], engine["leaves"], engine["again"]) == ("local", 2, 0, 0)
 
 
+@pytest.mark.proof
 def test_an_interrupt_is_one_and_keeps_what_was_measured(spec: Path, tmp_path: Path) -> None:
     class Interrupting:
         def step(self, text: str) -> None:

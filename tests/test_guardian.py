@@ -60,6 +60,7 @@ def test_a_process_whose_first_thread_has_ended_ends_with_the_others(tmp_path: P
     assert processor_s() - begun > 0.1
 
 
+@pytest.mark.proof
 def test_what_threads_took_is_known_once_they_have_ended(tmp_path: Path) -> None:
     """Threads end one after the other, and memory is given back by the last one."""
     for number in range(4):

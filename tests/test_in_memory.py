@@ -42,6 +42,7 @@ def by_rule(inputs: dict[str, Any]) -> dict[str, Any]:
     return {"label": np.where(inputs["a"] > 0, "yes", "no")}
 
 
+@pytest.mark.proof
 def test_an_estimator_and_a_frame_are_judged_and_verified(tmp_path: Path) -> None:
     run = evalspec.run(SPEC, models={"candidate": fitted()}, datasets={"test": frame()}, output=tmp_path / "run")
     assert run.ready, run
@@ -67,6 +68,7 @@ def test_an_estimator_and_a_frame_are_judged_and_verified(tmp_path: Path) -> Non
     assert "READY" in html and "≥ 90 %" in html and "<script" not in html and "http" not in html
 
 
+@pytest.mark.proof
 def test_a_run_of_a_mapping_is_blessed_and_paired_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     given = {"models": {"candidate": fitted()}, "datasets": {"test": frame()}}

@@ -61,6 +61,7 @@ def pytest_on(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.proof
 def test_a_requirement_is_an_item_and_nothing_unknown_passes(tmp_path: Path) -> None:
     gate(tmp_path / "gate" / "red", "red", 140)
     (tmp_path / "gate" / "notes.yaml").write_text("title: no spec\n")

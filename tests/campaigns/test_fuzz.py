@@ -25,6 +25,7 @@ def limited() -> Iterator[Limited]:
         yield one
 
 
+@pytest.mark.proof
 def test_what_once_failed_does_not() -> None:
     """Cases that campaigns kept, and others worth keeping."""
     tried = dict(corpus())
@@ -32,6 +33,7 @@ def test_what_once_failed_does_not() -> None:
     assert {name.split("/")[0] for name in tried} <= TARGETS.keys()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("target", TARGETS)
 def test_few_cases(target: str, limited: Limited) -> None:
     faults = [limited.fault(target, DRAWS[target](random.Random(seed))) for seed in range(8)]

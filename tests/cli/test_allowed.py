@@ -154,6 +154,7 @@ class Own:
         return rows
 
 
+@pytest.mark.proof
 def test_a_skops_file_with_foreign_types_is_refused_before_it_is_loaded(tmp_path: Path) -> None:
     import skops.io
 

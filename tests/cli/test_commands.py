@@ -154,11 +154,13 @@ def test_several_specs_end_with_the_worst(good_and_bad: Path) -> None:
         assert (good_and_bad / "reports" / name / "latest" / "record.json").exists()
 
 
+@pytest.mark.proof
 def test_only_is_never_ready(tmp_path: Path) -> None:
     only = evalspec("run", SUITE / "evalspec.yaml", "--only", "quality", "--output", tmp_path / "only")
     assert only.returncode == 3
 
 
+@pytest.mark.proof
 def test_set_changes_a_field_and_the_resolved_spec_says_so(started_elsewhere: Path) -> None:
     assert "# --set seed=11" in (started_elsewhere / "run" / "spec.yaml").read_text()
     assert json.loads((started_elsewhere / "run" / "record.json").read_text())["seed"] == 11
@@ -242,6 +244,7 @@ def test_doctor_says_what_is_here() -> None:
     assert found["dataset kind parquet"] == "ok"
 
 
+@pytest.mark.proof
 def test_a_closed_pipe_is_no_success(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -263,6 +266,7 @@ def test_all_specs_are_read_before_the_first_is_run(tmp_path: Path) -> None:
     assert not (tmp_path / "reports").exists()
 
 
+@pytest.mark.proof
 def test_a_violation_stands_whatever_else_crashed(tmp_path: Path) -> None:
     shutil.copytree(SUITE, tmp_path / "one")
     shutil.copytree(SUITE, tmp_path / "two")
@@ -315,6 +319,7 @@ def test_what_was_measured_is_resumed_from(run: Path, tmp_path: Path) -> None:
     assert "model: quality" not in done.stderr
 
 
+@pytest.mark.proof
 def test_a_plan_takes_no_truth_from_a_draft_which_is_never_ready(tmp_path: Path, good_and_bad: Path) -> None:
     shutil.copytree(SUITE, tmp_path / "suite")
     spec = tmp_path / "suite" / "evalspec.yaml"

@@ -89,6 +89,7 @@ def test_every_signal_leaves_a_record(number: signal.Signals, tmp_path: Path) ->
     assert_kept(tmp_path / "run", out + err)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("times", "seconds"), [(15, 0.5)])
 def test_several_of_them_still_leave_one(times: int, seconds: float, tmp_path: Path) -> None:
     running = begun(write(tmp_path))
@@ -100,6 +101,7 @@ def test_several_of_them_still_leave_one(times: int, seconds: float, tmp_path: P
     assert_kept(tmp_path / "run", out + err)
 
 
+@pytest.mark.proof
 def test_a_signal_that_was_ignored_stays_so(tmp_path: Path) -> None:
     """As under `nohup`."""
     running = begun(write(tmp_path), ignored=(signal.SIGHUP,))

@@ -123,6 +123,7 @@ data:
 """
 
 
+@pytest.mark.proof
 def test_load_shows_at_once_what_a_run_would_hit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_onnx(tmp_path)
     frame(60).to_csv(tmp_path / "test.csv", index=False)

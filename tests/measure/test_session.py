@@ -46,6 +46,7 @@ def test_slow_queries_are_set_beside_garbage_collections(tmp_path: Path, clock: 
     assert few.finish()["gc_share_of_slow"] is None
 
 
+@pytest.mark.proof
 def test_a_session_alternates_with_another(tmp_path: Path, clock: FakeClock) -> None:
     def session(name: str, takes_ms: float) -> Session:
         servable = FakeServable(clock, takes_ms=lambda call: takes_ms)
@@ -189,6 +190,7 @@ def test_a_server_that_was_asked_for_every_row_is_audited_with_new_ones(
     np.testing.assert_array_equal(samples.answers[samples.block == 1, 0], samples.items[samples.block == 1])
 
 
+@pytest.mark.proof
 def test_no_alteration_comes_twice_and_none_where_there_are_no_numbers(tmp_path: Path, clock: FakeClock) -> None:
     servers = [Server(clock, 7), Server(clock, 7)]
     for index, server in enumerate(servers):

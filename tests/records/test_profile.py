@@ -87,6 +87,7 @@ def test_a_run_that_lacks_a_mandatory_check_is_undecided_and_says_so_everywhere(
     assert (run / "profile.yaml").read_text() == TEAM
 
 
+@pytest.mark.proof
 def test_it_is_recomputed_from_the_copy_that_was_kept(run: Path) -> None:
     (run.parent / "suite" / "team.yaml").unlink()
     found = verify(run)

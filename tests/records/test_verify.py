@@ -52,6 +52,7 @@ def test_an_untouched_run_is_the_same_also_when_moved(base: Path) -> None:
     assert "not recomputed" not in done.stdout
 
 
+@pytest.mark.proof
 def test_a_run_that_was_moved_away_from_its_spec_is_told_where_it_is(base: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "deep" / "run"
     shutil.copytree(base / "run", moved)
@@ -430,6 +431,7 @@ def test_what_is_changed_in_such_a_run(
         assert any(line.startswith(said) for line in found.differs), found.differs
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "line",
     ['{"event": "check"}', '{"event": "end", "record": {"checks": 3}, "checks": [[1]], "digests": 4}', "[]", "{",
@@ -459,6 +461,7 @@ def test_a_run_of_0_2_0_is_verified_number_by_number(suite: str, tmp_path: Path)
     assert verify(run, spec_folder=ROOT / "suites" / suite).differs != ()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("suite", ["predictions", "labels"])
 def test_a_run_of_0_2_0_is_compared_and_shown_as_it_was(suite: str, tmp_path: Path) -> None:
     run = shutil.copytree(BEFORE_ROOMS / suite, tmp_path / "run")

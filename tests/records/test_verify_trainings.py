@@ -29,6 +29,7 @@ def differences(folder: Path) -> list[str]:
     return [one for one in done.output.splitlines() if one and not one.startswith("same:")]
 
 
+@pytest.mark.proof
 def test_a_run_needs_no_logs_to_be_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     TYCHE_8.write(tmp_path / "logs")

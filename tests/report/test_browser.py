@@ -78,6 +78,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Opened]]:
         context.close()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", BUILDERS)
 def test_nothing_leaves_the_page_and_nothing_is_refused(
     name: str, files: dict[str, str], open_page: Callable[..., Opened]
@@ -139,6 +140,7 @@ def test_no_word_is_broken_on_a_phone(name: str, files: dict[str, str], open_pag
     assert [word for word in page.tab.evaluate(BROKEN) if len(word) < 40] == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["not_ready", "many"])
 def test_without_script_the_content_is_the_same(
     name: str, files: dict[str, str], open_page: Callable[..., Opened]
@@ -157,6 +159,7 @@ def test_without_script_the_content_is_the_same(
     assert with_script.tab.locator("[data-filter]").is_visible() is False
 
 
+@pytest.mark.proof
 def test_filter_and_sort(files: dict[str, str], open_page: Callable[..., Opened]) -> None:
     tab = open_page(files["many"]).tab
     rows = tab.locator("tr.req:visible")
@@ -181,6 +184,7 @@ def test_filter_and_sort(files: dict[str, str], open_page: Callable[..., Opened]
     assert rows.first.locator("td.n").inner_text() == "378"
 
 
+@pytest.mark.proof
 def test_an_empty_result_says_how_to_go_back(files: dict[str, str], open_page: Callable[..., Opened]) -> None:
     tab = open_page(files["many"]).tab
     assert tab.locator("[data-empty]").is_hidden()
@@ -193,6 +197,7 @@ def test_an_empty_result_says_how_to_go_back(files: dict[str, str], open_page: C
     assert tab.get_by_label("Find").input_value() == ""
 
 
+@pytest.mark.proof
 def test_a_fold_opens_for_what_a_link_leads_to_and_without_a_script(
     files: dict[str, str], open_page: Callable[..., Opened]
 ) -> None:
@@ -242,6 +247,7 @@ def test_the_policy_stops_what_the_page_does_not_know(tmp_path: Path, open_page:
     assert page.tab.evaluate("window.broken") == ["script-src-elem"]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_paper(scheme: str, files: dict[str, str], tmp_path: Path, open_page: Callable[..., Opened]) -> None:
     page = open_page(files["not_ready"], color_scheme=scheme, viewport={"width": 690, "height": 980})
@@ -317,6 +323,7 @@ def test_what_is_clipped_would_be_found(files: dict[str, str], open_page: Callab
     assert len(tab.evaluate(CLIPPED)) > 0
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["every_status", "crowded"])
 def test_type_has_few_sizes(name: str, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
     sizes = set()
@@ -369,6 +376,7 @@ BROKEN = """() => [...document.querySelectorAll(".block td, .block tbody th, .vl
 }).map((cell) => cell.textContent)"""
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("width", [390, 768, 1280])
 @pytest.mark.parametrize("name", ["crowded", "ready"])
 def test_no_text_of_a_chart_touches_another_or_the_marks(
@@ -416,6 +424,7 @@ def test_no_word_is_broken_in_two(width: int, files: dict[str, str], open_page: 
     assert page.tab.evaluate(BROKEN) == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 1000)])
 @pytest.mark.parametrize("name", ["ready", "not_ready", "crowded"])
 def test_the_first_screen_tells_verdict_reason_and_what_to_do(

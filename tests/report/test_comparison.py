@@ -106,6 +106,7 @@ def test_the_page_links_to_both_reports_and_loads_nothing(found: RunComparison) 
     assert re.findall(r'href="([^"#]*)"', comparison_page(found)) == []
 
 
+@pytest.mark.proof
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_everybody_can_read_the_page(

@@ -238,6 +238,7 @@ def test_hostile_text_is_still_readable() -> None:
     assert "\\u202etxet" in page(hostile.worst(hostile.DIRECTION)).words
 
 
+@pytest.mark.proof
 def test_three_hundred_requirements() -> None:
     record = records.many()
     assert record.verdict is not None

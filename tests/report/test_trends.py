@@ -137,6 +137,7 @@ def test_hostile_text_is_text(attack: str) -> None:
     assert not re.search("[\u202e\u2066\x00\x1b]", page + "".join(trend_lines(of(record))))
 
 
+@pytest.mark.proof
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_nothing_is_cut_off_or_refused(

@@ -77,6 +77,7 @@ def test_of_what_counts_rows_anyway(tmp_path: Path) -> None:
     assert {one.n for one in tests.values()} == {ROWS}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("times", [1, TIMES])
 def test_of_options(times: int, tmp_path: Path) -> None:
     both = options(times), options(times, "baseline")

@@ -124,6 +124,7 @@ def record_of(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.proof
 def test_a_good_model_is_ready(folder: Path) -> None:
     done = run(folder, "good")
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
@@ -302,6 +303,7 @@ def test_without_trust_no_code_runs(folder: Path) -> None:
     assert not (folder / "reports").exists()
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file size are POSIX")
 def test_a_full_disk_is_one_sentence(folder: Path) -> None:
     def limit() -> None:

@@ -95,6 +95,7 @@ def test_f1_what_takes_long_to_digest_is_held_when_it_is_run(folder: Path, monke
         model_record("candidate", onnx("other.onnx"), Access(folder))
 
 
+@pytest.mark.proof
 def test_f1_the_record_and_the_attestation_are_about_what_was_loaded(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(GOOD)
     spec = write(tmp_path, "  candidate: {kind: python, function: 'own:good', inputs: {x: x}, classes: [a, b]}\n")

@@ -79,6 +79,7 @@ def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Subjects, "load_ahead", lambda *_: None)
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("slow", [(), ("baseline",), ("candidate", "baseline")])
 def test_a_check_whose_model_still_loads_lets_others_go_first(
@@ -108,6 +109,7 @@ def loaded_ahead(
     return record, asked
 
 
+@pytest.mark.proof
 def test_the_first_timed_check_finds_its_processes_loaded(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record, ((check, need),) = loaded_ahead(spec, monkeypatch, SharedChild.load_ahead)
     assert (check, need.model, need.dataset) == ("latency", "candidate", "test")

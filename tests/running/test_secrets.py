@@ -116,6 +116,7 @@ model:
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("mode", "code"), [("echo", 1), ("401", 4)])
 def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(mode: str, code: int, tmp_path: Path) -> None:
     """As its answer, streamed while it is timed and while it is judged; and in the error that refuses it."""

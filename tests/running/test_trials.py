@@ -46,6 +46,7 @@ RUNS_AS = {"kind": "onnx", "inputs": {"x": ["c0", "c1", "c2"]}, "outputs": {"val
            "preprocess": [{"cast": "float32"}]}  # fmt: skip
 
 
+@pytest.mark.proof
 def test_an_artifact_that_answers_otherwise_is_told_and_weakens(tmp_path: Path) -> None:
     record = judged(tmp_path, -WEIGHTS, runs_as=RUNS_AS)
     assert record.verdict is not None and record.screens is not None
@@ -56,6 +57,7 @@ def test_an_artifact_that_answers_otherwise_is_told_and_weakens(tmp_path: Path) 
     assert trial.rows == 64 and trial.unlike is not None and trial.unlike > 50
 
 
+@pytest.mark.proof
 def test_an_artifact_that_gave_the_answers_is_not(tmp_path: Path) -> None:
     record = judged(tmp_path, WEIGHTS, runs_as=RUNS_AS)
     assert record.screens is not None
@@ -74,6 +76,7 @@ def test_how_it_is_run_must_be_of_a_model(tmp_path: Path) -> None:
         judged(tmp_path, WEIGHTS, runs_as=RUNS_AS, artifact="sha256:" + 64 * "0")
 
 
+@pytest.mark.proof
 def test_code_of_an_artifact_needs_trust(tmp_path: Path) -> None:
     judged(tmp_path, WEIGHTS)
     text = (tmp_path / "evalspec.yaml").read_text()

@@ -55,6 +55,7 @@ def made(folder: Path, policy: str, factor: float) -> tuple[Record, Path]:
     return record, written
 
 
+@pytest.mark.proof
 def test_it_is_told_everywhere_and_can_be_made_again(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "tell", 2.54)
     assert record.verdict is not None
@@ -102,6 +103,7 @@ def test_off_stands_in_the_report(tmp_path: Path) -> None:
     assert "Nobody asked" not in (folder / "report.html").read_text()
 
 
+@pytest.mark.proof
 def test_nothing_is_said_of_sound_rows(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "block", 1.0)
     assert record.screens is not None
@@ -121,6 +123,7 @@ class Crashing:
         return {"suspicions": [], "questions": 2}
 
 
+@pytest.mark.proof
 def test_one_that_crashes_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalspec.running.screens.packed_job", lambda job: "")
     job: Any = SimpleNamespace(trials=())

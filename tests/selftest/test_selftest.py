@@ -67,6 +67,7 @@ def bytes_of(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.proof
 def test_each_requirement_goes_red_and_the_run_stays_as_it_was(base: Path, tmp_path: Path) -> None:
     before = bytes_of(base)
     scratch = tmp_path / "scratch"
@@ -99,6 +100,7 @@ def plugin(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
+@pytest.mark.proof
 def test_a_requirement_that_another_one_implies_is_named_as_that(base: Path) -> None:
     spec = base / "suite" / "evalspec.yaml"
     spec.write_text(spec.read_text() + "  - {check: quality, id: again, dataset: test, require: [accuracy >= 60 %]}\n")

@@ -82,6 +82,7 @@ def test_f44_pictures_of_another_size_are_not_compared(runs: dict[str, Path]) ->
     assert "no change shown  f44_latency/latency_p50" in same.output and "not comparable" not in same.output
 
 
+@pytest.mark.proof
 def test_f45_what_else_changed_is_listed(runs: dict[str, Path]) -> None:
     """Rows, preprocessing and packages; of the same run again none of them."""
     other = command("compare", str(runs["first"]), str(runs["other"])).output

@@ -34,6 +34,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.proof
 def test_not_ready_for_what_was_planted(run_folder: Path) -> None:
     record = json.loads((run_folder / "record.json").read_text(encoding="utf-8"))
     assert (record["verdict"]["word"], record["verdict"]["exit_code"]) == ("NOT READY", 1)

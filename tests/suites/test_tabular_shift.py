@@ -36,6 +36,7 @@ FAILS = {
 }
 
 
+@pytest.mark.proof
 def test_it_fails_for_what_was_planted_and_can_be_verified_later(tmp_path: Path) -> None:
     """One run, since it takes seconds: statuses, values, and an age that is counted to the day of the record."""
     options = Options(access=Access(folder=SUITE), output=tmp_path / "run", limits=default_limits())

@@ -41,6 +41,7 @@ def test_twenty_requirements_at_their_thresholds_rarely_fail() -> None:
     assert any_fail <= 73
 
 
+@pytest.mark.proof
 def test_ready_is_rare_when_one_requirement_is_violated() -> None:
     """Nineteen hold with ease, one lies exactly at its threshold: an intersection-union test."""
     rng = np.random.default_rng(21)

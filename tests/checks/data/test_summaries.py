@@ -260,6 +260,7 @@ def by_leaf(kind: Kind, table: pa.Table, size: int, *, travels: bool) -> Summary
     return tree.end()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=6, deadline=None)
 @given(table=TABLES, size=st.integers(1, 20))
@@ -273,6 +274,7 @@ def test_what_travels_is_what_was_kept(name: str, table: pa.Table, size: int) ->
     assert kind.shown(passed["all"]) == kind.shown(by_leaf(kind, table, rows, travels=True))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.make().exact])
 @settings(max_examples=8, deadline=None)
 @given(table=TABLES, cuts=st.lists(st.integers(0, 160), max_size=6), right=st.booleans())
@@ -317,6 +319,7 @@ def test_what_is_not_exact_is_right_about_its_slack_in_any_tree(
             assert (np.maximum(a, c) <= np.minimum(b, d)).all()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=4, deadline=None)
 @given(table=TABLES, first=st.booleans())

@@ -406,6 +406,7 @@ def value(result: CheckResult, requirement: Requirement) -> float:
     return found.value
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 @pytest.mark.parametrize("bad", [True, False], ids=["red", "green"])
 def test_a_story(story: Story, bad: bool, tmp_path: Path) -> None:

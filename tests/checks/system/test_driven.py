@@ -81,6 +81,7 @@ def gamma_ms(clock: FakeClock, mean: float) -> Callable[[int], float]:
     return lambda call: float(clock.rng.gamma(4.0, mean / 4.0))
 
 
+@pytest.mark.proof
 def test_a_system_in_time_and_one_that_is_overloaded(tmp_path: Path, clock: FakeClock) -> None:
     check = load(require=["latency_p90 <= 60 ms", "error_rate <= 5 %"], timeout="500 ms")
     fine = run(check, tmp_path, clock, lambda now: FakeServable(now, 800, gamma_ms(now, 1.5)))

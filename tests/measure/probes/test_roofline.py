@@ -52,6 +52,7 @@ def test_a_large_product_is_bound_by_compute(tmp_path: Path) -> None:
     assert one.facts["compute_precision"] == "fp32" and one.facts["clock"] == "wall clock"
 
 
+@pytest.mark.proof
 def test_large_elementwise_work_is_bound_by_memory(tmp_path: Path) -> None:
     import torch
 

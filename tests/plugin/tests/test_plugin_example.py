@@ -136,6 +136,7 @@ def test_its_fields_are_validated(site: Path, tmp_path: Path) -> None:
     assert "must be larger than start" in refused.stdout + refused.stderr
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("limit", "code", "status"), [("60 %", 0, "PASS"), ("5 %", 1, "FAIL")])
 def test_a_run_goes_through_all_three(site: Path, tmp_path: Path, limit: str, code: int, status: str) -> None:
     spec = write_spec(tmp_path, limit)

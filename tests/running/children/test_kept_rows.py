@@ -93,6 +93,7 @@ class _OtherRowsMeanwhile(Steps):
             pq.write_table(wrong, self.path)
 
 
+@pytest.mark.proof
 def test_a_run_reads_a_dataset_at_its_start_and_at_its_end_alone(tmp_path: Path) -> None:
     """From YAML to page values are looked at twice: to be measured, and to see that they are still the same."""
     (tmp_path / "own.py").write_text(SIGN)

@@ -157,6 +157,7 @@ def _is_ours(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.proof
 def test_children_give_the_record_of_one_process(folder: Path) -> None:
     alone, several = ([answer(job) for job in jobs_in(folder, children)] for children in (1, 2))
     assert json.dumps(several) == json.dumps(alone)
@@ -164,6 +165,7 @@ def test_children_give_the_record_of_one_process(folder: Path) -> None:
     assert not alive_below()
 
 
+@pytest.mark.proof
 def test_leaves_that_are_kept_are_looked_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is gone on with: of its leaves one was torn, and what rests on other rows is new."""
     job = jobs_in(folder, 2)[0]
@@ -182,6 +184,7 @@ def test_leaves_that_are_kept_are_looked_at_once(folder: Path, monkeypatch: pyte
         answer_again(job)
 
 
+@pytest.mark.proof
 def test_files_cut_otherwise_give_the_same_record(folder: Path, tmp_path: Path) -> None:
     for name in ("test", "traffic.parquet"):
         table = pq.read_table(folder / name)
@@ -208,6 +211,7 @@ def killed(patch: pytest.MonkeyPatch, times: int) -> list[int]:
     return dead
 
 
+@pytest.mark.proof
 def test_a_leaf_whose_child_is_killed_is_looked_at_once_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = answer(jobs_in(folder, 1)[0])
     with pytest.MonkeyPatch.context() as patch:
@@ -265,6 +269,7 @@ def test_children_that_are_killed_at_any_moment_change_nothing(folder: Path) -> 
     assert hits >= 3 and not alive_below()
 
 
+@pytest.mark.proof
 def test_of_several_errors_the_first_leafs_is_told(folder: Path, tmp_path: Path) -> None:
     """As one process tells it: a label that is missing in two leaves, and another type of error in a third."""
     table = rows(ROWS, 3)
@@ -343,6 +348,7 @@ def test_leaves_may_be_done_in_any_order_and_twice(seed: int) -> None:
     assert bytes(as_bytes(merged.state())) == bytes(as_bytes(whole.state()))
 
 
+@pytest.mark.proof
 def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four portions and a half, in leaves of two; rows that a run kept before are not taken for those of the file."""
     monkeypatch.setattr(language_scans, "LEAF_ROWS", 2 * 65_536)

@@ -97,6 +97,7 @@ def daemon(place: Path) -> int:
     return int(place.read_text())
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what has left its session")
 @pytest.mark.parametrize("way", ["daemon", "daemon and kill", "daemon and exit", "daemon and hang", "large daemon"])
 def test_what_leaves_its_session_ends_too(way: str, log: Path, tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ def passes() -> Iterator[list[str]]:
         yield begun
 
 
+@pytest.mark.proof
 def test_one_pass_serves_all_and_each_finds_what_it_finds_alone(ready: Ready) -> None:
     assert sorted(ready.begun) == ["monday"] * 3 + ["sunday"] * 2 + ["test"] * 4
     with passes() as begun:
@@ -148,6 +149,7 @@ def test_what_is_left_out_or_comes_first_changes_nothing(ready: Ready) -> None:
     assert [one["record"] for one in together] == [ready.alone[index]["record"] for index in order]
 
 
+@pytest.mark.proof
 def test_what_another_check_can_not_look_at_is_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classifier, "why_not", lambda smaller: "no classifier here")
     jobs = made(tmp_path, SPEC, 500)
@@ -165,6 +167,7 @@ def test_what_another_check_can_not_look_at_is_its_own_error(tmp_path: Path, mon
     assert [one["record"] for one in together[:-1]] == [one["record"] for one in alone[:-1]]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("step", "expected"),
     [

@@ -34,6 +34,7 @@ def _fresh() -> None:
     leaf_job._looker.cache_clear()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", [1, 2])
 def test_nodes_give_the_record_of_one_process(folder: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     alone = [answer(job) for job in jobs_in(folder, 1)]
@@ -43,6 +44,7 @@ def test_nodes_give_the_record_of_one_process(folder: Path, monkeypatch: pytest.
     assert cluster.looked != sorted(cluster.looked)
 
 
+@pytest.mark.proof
 def test_nodes_that_are_lost_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs_in(folder, 1, RAY)[0]
     alone = answer(jobs_in(folder, 1)[0])
@@ -185,6 +187,7 @@ def test_fewer_rows_than_planned_are_an_error(folder: Path, monkeypatch: pytest.
         answer(jobs_in(folder, 1, RAY)[0])
 
 
+@pytest.mark.proof
 def test_a_cluster_that_ends_leaves_its_leaves(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever goes on with the run looks only at those that are not kept; another engine may."""
     job, alone = jobs_in(folder, 1, RAY)[0], answer(jobs_in(folder, 1)[0])

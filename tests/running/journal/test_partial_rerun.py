@@ -152,6 +152,7 @@ def test_without_anything_to_measure_again_it_says_why(folder: Path) -> None:
     assert not (folder / "reports").exists()
 
 
+@pytest.mark.proof
 def test_a_record_that_was_edited_is_gone_on_from_no_more(folder: Path) -> None:
     """What was decided can't be made undecided by hand, and measured until it looks better."""
     record = read_record(folder / "first")
@@ -173,6 +174,7 @@ def test_a_spec_that_reads_otherwise_is_another_one(folder: Path) -> None:
     assert "was made from a spec that differs from spec.yaml as it is now; start a new run instead" in done.stderr
 
 
+@pytest.mark.proof
 def test_other_data_are_refused_and_leave_no_run_behind(folder: Path) -> None:
     table = pq.read_table(folder / "test.parquet")
     pq.write_table(table.slice(0, 299), folder / "test.parquet")
@@ -185,6 +187,7 @@ def test_other_data_are_refused_and_leave_no_run_behind(folder: Path) -> None:
     assert list((folder / "second").iterdir()) == []
 
 
+@pytest.mark.proof
 def test_another_artifact_or_number_of_threads_is_refused(folder: Path) -> None:
     said = again(folder, "--threads", "2").stderr
     assert "quality is not run as it was in" in said and "for example with other --threads" in said
@@ -203,6 +206,7 @@ def test_another_machine_is_refused(folder: Path) -> None:
     assert "this is not the environment of" in done.stderr and "cpu was Another Processor, and is" in done.stderr
 
 
+@pytest.mark.proof
 def test_evidence_that_was_changed_is_refused(folder: Path) -> None:
     (folder / "first" / "evidence" / "predictions-candidate-test.parquet").write_bytes(b"PAR1")
     done = again(folder)

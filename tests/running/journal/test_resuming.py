@@ -130,6 +130,7 @@ def test_f2_answers_that_were_changed_in_the_run_itself_are_asked_for_again(tmp_
     )
 
 
+@pytest.mark.proof
 def test_f2_a_file_of_predictions_that_is_replaced_during_a_run_voids_it(tmp_path: Path) -> None:
     answers(tmp_path / "said.parquet", right=True)
     spec = write(tmp_path, PREDICTIONS)
@@ -139,6 +140,7 @@ def test_f2_a_file_of_predictions_that_is_replaced_during_a_run_voids_it(tmp_pat
     assert record.checks[0].reason == "model candidate changed during the run"
 
 
+@pytest.mark.proof
 def test_f2_a_helper_that_is_changed_during_a_run_voids_it(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "helper.py").write_text(HELPER.format(True))

@@ -154,6 +154,7 @@ def alone(folder: Path) -> dict[str, bytes]:
     return files(path)
 
 
+@pytest.mark.proof
 def test_a_pool_gives_the_bytes_of_one_process(folder: Path, alone: dict[str, bytes], tmp_path: Path) -> None:
     path, told = answer(folder, tmp_path / "run", engine=TWO)
     assert files(path) == alone
@@ -192,6 +193,7 @@ def kill(child: Child, dead: list[int]) -> None:
     dead.append(child.pid)
 
 
+@pytest.mark.proof
 def test_a_worker_that_is_killed_changes_nothing(
     folder: Path, alone: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +248,7 @@ def test_a_run_that_is_gone_on_with_asks_for_what_is_missing(
     assert passes_of(tmp_path / "run")[-1]["parts"] == 1
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("model", "why"),
     [
@@ -276,6 +279,7 @@ def test_a_worker_that_takes_too_much_is_ended(
     assert not alive_below()
 
 
+@pytest.mark.proof
 def test_a_model_that_remembers_is_told_as_one_that_answers_otherwise(folder: Path, tmp_path: Path) -> None:
     """Which worker answered what before decides what it says: the rows that are asked again differ."""
     path, told = answer(folder, tmp_path / "run", "Remembers", TWO)
@@ -297,6 +301,7 @@ def _fresh() -> Iterator[None]:
     assert not alive_below()
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("_fresh")
 def test_nodes_give_the_bytes_of_one_process(
     folder: Path, alone: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

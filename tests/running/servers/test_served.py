@@ -315,6 +315,7 @@ def test_recovery_needs_a_server_that_the_spec_starts(tmp_path: Path, port: int)
         load(path)
 
 
+@pytest.mark.proof
 def test_secrets_do_not_stand_in_the_run(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVED_TOKEN", "hush-5f1c")
     path = write(tmp_path, port)

@@ -43,6 +43,7 @@ def only(record: Record) -> CheckRecord:
     return check
 
 
+@pytest.mark.proof
 def test_five_runs_with_five_seeds_are_made_and_can_be_verified(tmp_path: Path) -> None:
     record, _ = run(write_toy(tmp_path))
     (training,) = record.trainings
@@ -60,6 +61,7 @@ def test_five_runs_with_five_seeds_are_made_and_can_be_verified(tmp_path: Path) 
     assert command("verify", str(tmp_path / "run")).exit_code == 1
 
 
+@pytest.mark.proof
 def test_the_gate_may_be_started_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("gate", "here"):
         (tmp_path / name).mkdir()
@@ -98,6 +100,7 @@ def test_nan_is_not_at_the_target(tmp_path: Path) -> None:
     assert only(record).measured["convergence_rate"] == 0.0
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -132,6 +135,7 @@ def test_two_that_crash_at_once_are_counted_where_others_do_not(tmp_path: Path) 
     assert only(record).measured["convergence_rate"] == 75.0
 
 
+@pytest.mark.proof
 def test_the_time_before_the_log_counts(tmp_path: Path) -> None:
     record, _ = run(write_toy(tmp_path, "late", require="time_to_accuracy_p50 <= 0.3 s"), code=1)
     assert all(one.before_s is not None and one.before_s >= 0.4 for one in record.trainings[0].runs)
@@ -144,6 +148,7 @@ def test_a_clock_that_stops_meanwhile_is_told(tmp_path: Path) -> None:
     assert any("falls behind that of the process" in one for one in only(record).weakens)
 
 
+@pytest.mark.proof
 def test_a_spoiled_run_is_made_again_once_and_both_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = iter(["other work", None, None, None, None, None, None])
     monkeypatch.setattr(disturbance, "disturbance", lambda told: next(said))
@@ -188,6 +193,7 @@ def test_seeds_are_trained_on_each_number_of_workers(tmp_path: Path) -> None:
     assert record.trainings[0].runs[0].seed == record.trainings[0].runs[1].seed
 
 
+@pytest.mark.proof
 def test_pairs_with_and_without_checkpoints_are_made_in_turn(tmp_path: Path) -> None:
     gate = write_toy(tmp_path, seeds="1", more="without_checkpoints: ['2']")
     gate.write_text(
@@ -239,6 +245,7 @@ def _of(gate: Path) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.proof
 def test_nine_runs_are_kept_when_the_gate_is_killed_in_the_tenth(tmp_path: Path) -> None:
     gate = write_toy(tmp_path, "slow", seeds="11")
     process = started(gate)
@@ -257,6 +264,7 @@ def test_nine_runs_are_kept_when_the_gate_is_killed_in_the_tenth(tmp_path: Path)
     assert len(events(gate)) == 11
 
 
+@pytest.mark.proof
 def test_an_interrupt_leaves_no_orphan_and_keeps_finished_runs(tmp_path: Path) -> None:
     gate = write_toy(tmp_path, "slow", seeds="6")
     process = started(gate)

@@ -299,6 +299,7 @@ def test_any_damage_ends_in_a_sentence(
     assert answers(path, rows, label=label, **fields).n == 6
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("file", "fields", "label"), FORMATS)
 def test_any_value_of_another_type_ends_in_a_sentence(
     tmp_path: Path, rows: pa.Table, file: str, fields: dict[str, Any], label: str

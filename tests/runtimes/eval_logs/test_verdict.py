@@ -48,6 +48,7 @@ def write(folder: Path, right: int, of: int = 200) -> Path:
     return folder / "evalspec.yaml"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("right", "word"), [(160, "READY"), (90, "NOT READY")])
 def test_rows_are_scored_and_scores_are_not_read(tmp_path: Path, right: int, word: str) -> None:
     record = evalspec.run(write(tmp_path, right), output=tmp_path / "run").record

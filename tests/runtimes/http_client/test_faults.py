@@ -180,6 +180,7 @@ def test_an_open_loop_counts_every_query_of_a_server_that_fails_all(fault: str, 
     assert (samples.end_ns >= samples.sent_ns).all() and (samples.sent_ns >= samples.intended_ns).all()
 
 
+@pytest.mark.proof
 def test_a_run_in_which_all_failed_has_no_latency(tmp_path: Path) -> None:
     from evalspec.stats.timing.percentile import percentile
     from evalspec.timing.samples import latencies_ms
@@ -231,6 +232,7 @@ def test_a_server_that_is_not_ready_is_named(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.proof
 def test_a_server_that_dies_at_half_time(tmp_path: Path) -> None:
     """What it had answered stays answered, everything else is counted as lost, and nothing is missing."""
     seen: list[float] = []
@@ -255,6 +257,7 @@ def test_a_server_that_dies_at_half_time(tmp_path: Path) -> None:
     assert found["not connected"] >= 40
 
 
+@pytest.mark.proof
 def test_a_server_that_comes_back_is_asked_again(tmp_path: Path) -> None:
     first: list[int] = []
 
@@ -270,6 +273,7 @@ def test_a_server_that_comes_back_is_asked_again(tmp_path: Path) -> None:
     assert isinstance(opened, int) and 1 <= opened <= 5
 
 
+@pytest.mark.proof
 def test_a_late_answer_is_not_taken_for_the_next_query(tmp_path: Path) -> None:
     """Each row has its own answer, so a mix-up would show."""
     asked: list[int] = []
@@ -331,6 +335,7 @@ def test_a_query_whose_connection_broke_is_counted_and_not_sent_again(kind: str,
     assert isinstance(opened, int) and opened >= found["connection broke"] - 4
 
 
+@pytest.mark.proof
 def test_a_connection_that_was_seen_to_be_closed_is_opened_again(tmp_path: Path) -> None:
     """F12: nothing was written to it, so nothing is lost and nothing is sent twice."""
 

@@ -206,6 +206,7 @@ def test_a_name_that_stands_for_nothing_is_named() -> None:
         Client(Address("no-such-host.invalid", 80, ""), 1, HOUR_NS)
 
 
+@pytest.mark.proof
 def test_samples_show_first_byte_and_wait(tmp_path: Path) -> None:
     def late_end(request: Request) -> Answer:
         from tests.runtimes.servers import linear
@@ -229,6 +230,7 @@ def test_samples_show_first_byte_and_wait(tmp_path: Path) -> None:
     assert waited > 100 > lag
 
 
+@pytest.mark.proof
 def test_sent_times_keep_to_the_schedule(tmp_path: Path) -> None:
     with serving() as server, client(server, tmp_path) as rows:
         samples = open_loop(rows, tmp_path, 200, 400.0)
@@ -237,6 +239,7 @@ def test_sent_times_keep_to_the_schedule(tmp_path: Path) -> None:
     assert samples.answers is not None and np.isfinite(samples.answers).all()
 
 
+@pytest.mark.proof
 def test_a_query_with_several_rows_is_one_request(tmp_path: Path) -> None:
     sizes = np.array([1, 3, 20, 2] * 5)
     items = np.arange(20)

@@ -137,6 +137,7 @@ def untrue_medians(mode: str, samples: Samples) -> dict[str, float]:
     }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("mode", TRUTH)
 def test_every_time_is_the_true_one_whatever_the_server_sends(
     mode: str, server: Playing, tokenizer: Path, tmp_path: Path
@@ -159,6 +160,7 @@ def test_every_time_is_the_true_one_whatever_the_server_sends(
     assert ("é" in text) == (mode == "split") and "�" not in text
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("mode", "outcome"),
     [
@@ -180,6 +182,7 @@ def test_what_is_no_answer_has_failed_by_name_and_is_slower_than_any_threshold(
         assert np.isinf(spent[failed]).all() and np.isfinite(spent[~failed]).all()
 
 
+@pytest.mark.proof
 def test_an_open_loop_keeps_the_same_times(server: Playing, tokenizer: Path, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_bytes(tokenizer.read_bytes())
     arrivals = (np.arange(40) * 25_000_000).astype(np.int64)
@@ -218,6 +221,7 @@ def test_what_is_sent(server: Playing, tmp_path: Path) -> None:
     assert server.requests[1] == {"prompt": "{Q} What is 0?"} | common
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("mode", "words"),
     [

@@ -66,6 +66,7 @@ def scorer(folder: Path) -> Any:
     return score
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("score", ["sum", "per_byte", "per_token"])
 @pytest.mark.parametrize("orders", [1, 3])
 def test_a_server_scores_as_the_model_itself(models: Path, score: str, orders: int) -> None:

@@ -79,6 +79,7 @@ def rows_served(one: Served) -> list[float]:
     return list(rows.answers(rows.serve(rows.take(np.array([1])))))
 
 
+@pytest.mark.proof
 def test_many_are_under_way_in_an_open_loop(tmp_path: Path) -> None:
     """40 queries of 100 ms in half a second: one after the other they would take four."""
     with playing(choose=slowly) as server, served(server) as one:

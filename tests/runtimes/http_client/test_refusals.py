@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.runtimes.llm_server import LONG, playing
 
@@ -30,6 +31,7 @@ model:
 """
 
 
+@pytest.mark.proof
 def test_a_row_too_long_for_the_context_costs_one_check(tmp_path: Path) -> None:
     rows = [f"row {number}" for number in range(60)]
     for name, said in (("short", rows), ("test", [*rows[1:], "word " * LONG])):

@@ -86,6 +86,7 @@ def staged(server: Playing, folder: Path, mode: str = "none") -> Any:
         served.loaded.close()
 
 
+@pytest.mark.proof
 def test_a_client_tells_prefill_from_decode_and_says_what_is_in_it(server: Playing, tmp_path: Path) -> None:
     found = staged(server, tmp_path)
     assert found.facts["told_by"] == "stream"
@@ -97,6 +98,7 @@ def test_a_client_tells_prefill_from_decode_and_says_what_is_in_it(server: Playi
     assert "the server's waiting and the network included" in stages.notes[0]
 
 
+@pytest.mark.proof
 def test_an_answer_that_is_not_streamed_stays_one_stage(server: Playing, tmp_path: Path) -> None:
     found = staged(server, tmp_path, "whole")
     stages = apart([found], found.texts["stages"])

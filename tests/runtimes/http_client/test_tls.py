@@ -219,6 +219,7 @@ def test_a_connection_that_the_server_closed_is_opened_again(authority: trustme.
 # -- many connections ------
 
 
+@pytest.mark.proof
 def test_handshakes_come_before_what_is_timed(tls: ssl.SSLContext, ca: Path, tmp_path: Path) -> None:
     """All of them, in an open loop and in a closed one; and no connection is opened twice."""
     with serving(tls=tls) as server, client(server, tmp_path, ca=ca.name) as rows:
@@ -235,6 +236,7 @@ def test_handshakes_come_before_what_is_timed(tls: ssl.SSLContext, ca: Path, tmp
         assert found.details["connections_opened_again"] == 0
 
 
+@pytest.mark.proof
 def test_connections_that_are_fresh_each_time_pay_for_their_handshake(
     tls: ssl.SSLContext, ca: Path, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_the_cache_of_keys_and_values_changes_no_token(folder: Path) -> None:
     assert asked(model, ["Why?"])[0].text == model.coder.decode(said, skip_special_tokens=True)
 
 
+@pytest.mark.proof
 def test_the_begin_token_stands_once(folder: Path) -> None:
     assert str(load(folder).observed["first_ids"]).split()[:2].count("0") == 1
     assert load(folder).observed["begins_twice"] is False
@@ -289,6 +290,7 @@ def test_a_row_without_a_question_is_refused(folder: Path) -> None:
         load(folder).predict({"question": np.array(["a", None], dtype=object)})
 
 
+@pytest.mark.proof
 def test_a_tokenizer_of_another_model_is_refused(folder: Path) -> None:
     tokenizer(folder / "m", merges=90)
     with pytest.raises(InputError, match=r"has 348 tokens, but the model embeds 318.*that the model was trained with"):

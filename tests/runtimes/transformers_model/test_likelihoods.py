@@ -76,6 +76,7 @@ def test_equal_to_cross_entropy_and_divergence_of_plain_torch(models: Path) -> N
         assert found.tokens[at] == len(after)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("context,stride,most", [(16, 16, None), (16, 5, None), (64, 64, 1), (32, 8, 3), (2, 1, None)])
 def test_each_token_is_scored_once_knowing_what_a_window_lets_it_know(
     models: Path, context: int, stride: int, most: int | None

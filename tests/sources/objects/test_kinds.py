@@ -54,6 +54,7 @@ def both(bucket: Bucket, folder: Path, kind: str, rows: int) -> tuple[Dataset, D
     return there, CLASSES[kind].model_validate(fields | {"path": name}), Access(folder, hosts=HOSTS)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("rows", [SMALL, LARGE])
 @pytest.mark.parametrize("kind", CLASSES)
 def test_rows_are_those_of_the_file_here(bucket: Bucket, tmp_path: Path, kind: str, rows: int) -> None:

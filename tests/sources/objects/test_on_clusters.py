@@ -358,6 +358,7 @@ def answered(folder: Path, name: str, dataset: str, engine: EngineChoice = LOCAL
     return {file.name: file.read_bytes() for file in (written, *written.with_suffix("").iterdir())}
 
 
+@pytest.mark.proof
 def test_nodes_give_the_answers_of_one_machine(
     bucket: Bucket, asked: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

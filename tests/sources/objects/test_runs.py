@@ -72,6 +72,7 @@ def measured(record: Record) -> list[dict[str, Any]]:
     return [json.loads(one.model_copy(update={"duration_s": 0.0}).model_dump_json()) for one in record.checks]
 
 
+@pytest.mark.proof
 def test_a_bucket_gives_the_record_of_the_folder(bucket: Bucket, keys: None, tmp_path: Path) -> None:
     path = in_bucket(bucket, tmp_path)
     there, here = go(path), go(spec(tmp_path, ""))
@@ -108,6 +109,7 @@ def test_an_object_that_is_replaced_while_rows_are_read(bucket: Bucket, keys: No
     assert not [test for one in record.checks for test in one.tests if test.value is not None]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("change", ["replaced", "forbidden"])
 def test_objects_are_held_against_their_stamps_at_the_end(
     bucket: Bucket, keys: None, tmp_path: Path, change: str
@@ -178,6 +180,7 @@ def test_commands_that_only_look(bucket: Bucket, keys: None, tmp_path: Path, com
     assert not bucket.requests
 
 
+@pytest.mark.proof
 def test_validate_load_reads_the_first_rows(bucket: Bucket, keys: None, tmp_path: Path) -> None:
     path = in_bucket(bucket, tmp_path)
     options = ["validate", "--load", str(path), "--allow-host", "s3://data"]

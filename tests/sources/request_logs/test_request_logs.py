@@ -189,6 +189,7 @@ def test_any_damage_ends_in_a_sentence(tmp_path: Path, format: str) -> None:
     assert refused > 40
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("format", FORMATS)
 def test_any_value_of_another_type_ends_in_a_sentence(tmp_path: Path, format: str) -> None:
     strange: tuple[Any, ...] = (None, -1, "x", [], {}, [[]], [None], {"a": 1}, float("nan"), True, 1e300, 10**400)

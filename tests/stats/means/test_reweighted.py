@@ -111,6 +111,7 @@ def test_what_is_refused() -> None:
         reweighted_change(np.ones(3), one, CrossFitted(np.empty(0), np.empty(0)))
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "m", "odds_off", "expected_off", "size"), [
     (600, 600, 0.0, 0.1, 1), (600, 3000, 0.4, 0.0, 1), (800, 800, 0.0, 0.1, 2),

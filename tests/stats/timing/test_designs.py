@@ -32,6 +32,7 @@ def held(found: NDArray[np.float64], passing: float = 0.065, failing: float = 0.
     return bool((wrong <= allowed(runs, np.array([passing, 0.065, failing]))).all())
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["shares differ .6", "shares beta(.5)"])
 def test_processes_that_stall_unlike_fail_no_percentile_that_holds(name: str) -> None:
     """S3: 22 and 29 % of runs at 95 %, 7 and 20 % at 99.8 %, by counting and the levels alone."""

@@ -52,6 +52,7 @@ def held(found: NDArray[np.float64], runs: int) -> bool:
     return bool((found[[0, 2]] <= np.maximum(allowed(runs, np.array([0.065, 0.01])), found[[1, 3]] + 0.015)).all())
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["levels normal .1", "shares differ .6", "five bursts", "drift .05"])
 def test_looks_keep_the_levels_of_percentiles(name: str) -> None:
     found = errors(EVERY[name], 0.99, RUNS, 1)
@@ -73,6 +74,7 @@ def test_looks_add_nothing_where_five_processes_show_too_little(name: str) -> No
     assert found[0] - found[1] <= 0.01 and found[2] - found[3] <= 0.003
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("spread", [0.02, 0.1, 0.3])
 @pytest.mark.parametrize("kind", ["rate", "time", "pairs"])
 def test_looks_keep_the_levels_of_means_over_processes(kind: str, spread: float) -> None:

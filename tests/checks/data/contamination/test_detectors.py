@@ -49,6 +49,7 @@ def rows(n: int, seed: int) -> pa.Table:
     return pa.table({"id": np.arange(n) + 1000 * seed, "a": rng.random(n), "b": rng.random(n), "y": np.zeros(n)})
 
 
+@pytest.mark.proof
 def test_pictures_of_another_size_and_encoding_are_near_duplicates(tmp_path: Path) -> None:
     train, test = scenes(60, 1, 64), scenes(30, 2, 64)
     test[:6] = changed(train[:6], jpeg(50))

@@ -195,6 +195,7 @@ def test_several_training_sets_add_up(tmp_path: Path) -> None:
     assert [row[2] for row in table.rows] == [0, 1, 0, 1]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("rows", [1, 7, 65_536])
 def test_batches_make_no_difference(tmp_path: Path, rows: int) -> None:
     train, test = spanned(20)

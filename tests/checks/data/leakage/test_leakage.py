@@ -524,6 +524,7 @@ def test_a_column_that_names_rows_hides_no_conflict(tmp_path: Path) -> None:
     assert fact(named, "conflicting_labels").value == 0
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("flaw", FLAWS)
 def test_rows_some_at_a_time_give_what_all_of_them_do(flaw: str, tmp_path: Path) -> None:
     def found(batch_rows: int) -> tuple[Any, ...]:

@@ -89,6 +89,7 @@ def both(folder: Path, first: pa.Table, second: pa.Table, *sentences: str, **fie
     return [outcome(result, the(check, sentence)) for sentence in sentences]
 
 
+@pytest.mark.proof
 def test_the_more_categories_are_new_the_less_they_pass(tmp_path: Path) -> None:
     """So many different values look like texts, which have no categories: the reference says what the column is."""
     rng = np.random.default_rng(5)
@@ -126,6 +127,7 @@ def test_a_column_that_cant_be_compared_is_not_passed_by(tmp_path: Path) -> None
     assert both(tmp_path, first, empty, "missingness_shift(s) <= 5 pp") == ["FAIL"]
 
 
+@pytest.mark.proof
 def test_a_constant_column_has_no_standard_deviations_to_measure_in(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     sides = [rng.normal(size=400) for _ in range(2)]

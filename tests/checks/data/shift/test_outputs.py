@@ -121,6 +121,7 @@ def embedded(n: int, seed: int, *, moved: float = 0.0, width: int = 96) -> Predi
     return replace(answers(n, seed), embeddings=rows.astype(np.float32))
 
 
+@pytest.mark.proof
 def test_embeddings_tell_the_rows_apart_or_not(tmp_path: Path) -> None:
     fields = {"predictions": None, "embedding": "candidate", "require": ["embedding_shift <= 0.65"]}
     clean = compare(tmp_path, embedded(1200, 1), embedded(1200, 2), **fields).estimates["embedding_shift"]
@@ -133,6 +134,7 @@ def test_embeddings_tell_the_rows_apart_or_not(tmp_path: Path) -> None:
     assert "64 principal components of 96 numbers" in moved.notes[0]
 
 
+@pytest.mark.proof
 def test_wide_embeddings_and_those_that_do_not_fit() -> None:
     rng = np.random.default_rng(3)
     wide = rng.normal(size=(120, 1500)).astype(np.float32)

@@ -171,6 +171,7 @@ def test_a_rare_category_that_became_frequent_moves_the_score() -> None:
     assert found.change.value == pytest.approx(0.11 * 0.9, abs=0.02)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_error_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cross-fitted from one column of four values; the classifier counts, so that many samples can be gone through."""

@@ -96,6 +96,7 @@ def test_missing_cells_are_a_shift_of_their_own(tmp_path: Path) -> None:
     assert (parts(result, "shift").parts["age"].value or 0) < 0.06
 
 
+@pytest.mark.proof
 def test_wasserstein_is_in_reference_deviations(tmp_path: Path) -> None:
     result = run(table(1500, 1), table(1500, 3, darker=1.0), tmp_path, distance="wasserstein")
     assert parts(result, "shift").parts["lux"].value == pytest.approx(1.0, abs=0.12)

@@ -96,6 +96,7 @@ def test_pictures_of_another_kind_of_camera(phone: bool, expected: str, tmp_path
         assert bars.bars[0].label in ("photo:sharpness", "photo:contrast")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("worn", "expected"), [(0.0, "PASS"), (0.2, "FAIL")])
 def test_outputs_that_are_plausible_and_wrong(worn: float, expected: str, tmp_path: Path) -> None:
     """A lens gathers dust: no error, no gap, the same classes as often; the model is only less sure than it was."""

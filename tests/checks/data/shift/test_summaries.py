@@ -146,6 +146,7 @@ def compared(reference: pa.Table, current: pa.Table, folder: Path, **fields: obj
     return Shift.model_validate({"reference": "test", "current": "traffic", **fields}).run(inputs)
 
 
+@pytest.mark.proof
 def test_five_moved_columns_of_fifty_are_found_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mean shift of 0.1 standard deviations is D = 2 Phi(0.05) - 1 = 0.0399; a moved share is TV = 0.03."""
     monkeypatch.setattr(classifier, "why_not", lambda smaller: "the classifier is left out of this test")
@@ -214,6 +215,7 @@ def null_distances(n: int, columns: int, rng: np.random.Generator) -> np.ndarray
     return np.asarray(np.abs((counts[0] - counts[1]).cumsum(axis=1)).max(axis=1) / n)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 2000, 1_000_000])
 def test_hundred_null_columns_seldom_have_a_false_drift(n: int) -> None:

@@ -118,6 +118,7 @@ def test_lengths_are_of_tokens_where_both_models_tell_them(tmp_path: Path) -> No
         assert result.conditions["length beside baseline"] == unit
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("rows", [200, 1000])
 def test_bounds_of_a_ratio_of_lengths_hold(tmp_path: Path, rows: int) -> None:
     """Answers of both models go with the question; one in thirty of the candidate's is a loop to the last token."""

@@ -11,6 +11,8 @@ import pytest
 from tests.stories.telling import Tale, command
 from tests.stories.test_written import cut_off, judge, sorry
 
+pytestmark = pytest.mark.proof
+
 
 def whole(folder: Path) -> Tale:
     """A spec with every metric, which holds."""

@@ -47,6 +47,7 @@ def case(folder: Path, module: str, wrong: float = 0.05, rows: int = 1000) -> tu
     return inputs, check
 
 
+@pytest.mark.proof
 def test_a_module_scores_and_has_an_interval(tmp_path: Path) -> None:
     inputs, check = case(tmp_path, COST)
     result = check.run(inputs)
@@ -80,6 +81,7 @@ def test_of_several_numbers_the_one_that_is_called_so_counts() -> None:
         number("cost", {"f1": 0.5, "recall": 0.7})
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("trusted", [True, False])
 def test_it_runs_only_under_trust(trusted: bool, tmp_path: Path) -> None:
     (tmp_path / "cost.py").write_text(COST)

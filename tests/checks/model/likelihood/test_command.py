@@ -13,7 +13,7 @@ import pytest
 from tests.causal_models import documents, language_models
 from tests.stories.telling import command
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.proof
 
 
 CODES = {"fp16": 0, "int4": 1}

@@ -341,6 +341,7 @@ def test_a_draft_is_short(tmp_path: Path) -> None:
     assert all(schedule.processes <= 2 and schedule.min_s < 2.0 for schedule in inputs.schedules)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_at_the_threshold_neither_side_is_shown_more_often_than_it_may(tmp_path: Path) -> None:
     """Steps of the counter, noise of power and time between processes: both errors stay at 5 %."""

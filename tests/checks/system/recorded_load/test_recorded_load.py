@@ -196,6 +196,7 @@ def spec(folder: Path, errors: int, n: int = 600) -> Path:
     return folder / "evalspec.yaml"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("errors", "word"), [(10, "READY"), (2, "NOT READY")])
 def test_a_log_in_a_spec(tmp_path: Path, errors: int, word: str) -> None:
     record = evalspec.run(spec(tmp_path, errors), output=tmp_path / "run").record

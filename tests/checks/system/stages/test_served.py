@@ -56,6 +56,7 @@ def upscale(request: Request) -> bytes:
     return answer(200, body, headers)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("binary", "expected"), [(False, "FAIL"), (True, "PASS")], ids=["as JSON", "as bytes"])
 def test_text_takes_more_of_a_query_than_the_model(binary: bool, expected: str, tmp_path: Path) -> None:
     """What the check shows, what the requirement comes to and what is said of it; with bytes nothing of the sort."""
