@@ -52,6 +52,13 @@ def server() -> Iterator[Playing]:
 
 
 @pytest.fixture(scope="module")
+def quick() -> Iterator[Playing]:
+    """One whose times nobody looks at."""
+    with playing(first_ms=4.0, gap_ms=0.5, tokens=TOKENS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Counts words."""
     from tokenizers import Tokenizer, models, pre_tokenizers
@@ -160,7 +167,6 @@ def test_every_time_is_the_true_one_whatever_the_server_sends(
     assert ("é" in text) == (mode == "split") and "�" not in text
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize(
     ("mode", "outcome"),
     [
@@ -169,11 +175,11 @@ def test_every_time_is_the_true_one_whatever_the_server_sends(
     ],
 )  # fmt: skip
 def test_what_is_no_answer_has_failed_by_name_and_is_slower_than_any_threshold(
-    mode: str, outcome: int, server: Playing, tokenizer: Path, tmp_path: Path
+    mode: str, outcome: int, quick: Playing, tokenizer: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "tokenizer.json").write_bytes(tokenizer.read_bytes())
     # The first of a run must not all fail, so every third does.
-    samples = timed(fields(server, f"{mode}@3"), tmp_path, queries=12)
+    samples = timed(fields(quick, f"{mode}@3"), tmp_path, queries=12)
     assert samples.outcome is not None
     failed = ~samples.ok
     assert 3 <= failed.sum() <= 5
@@ -221,19 +227,18 @@ def test_what_is_sent(server: Playing, tmp_path: Path) -> None:
     assert server.requests[1] == {"prompt": "{Q} What is 0?"} | common
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("401", "--env NAME"), ("404", "one of: small, large"), ("429", "raise its limit"), ("500", "--resume"),
+        ("401", "--env NAME"), ("404", "one of: small, large"), pytest.param("429", "raise its limit", marks=pytest.mark.proof), ("500", "--resume"),
         ("context", "exclude long rows with `where:`"), ("slot", "exclude long rows"), ("window", "longer context"),
         ("unknown", "one of: small, large"), ("template", "api: completions"), ("logprobs", "--max-logprobs"),
         ("field", "what is sent is in `generate:` and `prompt:`"), ("error", "engine died"),
         ("cut", "no finish reason"), ("html", "`url:` is where /chat/completions begins"),
     ],
 )  # fmt: skip
-def test_what_goes_wrong_is_one_sentence(mode: str, words: str, server: Playing, tmp_path: Path) -> None:
-    http = Http.model_validate({k: v for k, v in fields(server, mode).items() if k != "tokenizer"})
+def test_what_goes_wrong_is_one_sentence(mode: str, words: str, quick: Playing, tmp_path: Path) -> None:
+    http = Http.model_validate({k: v for k, v in fields(quick, mode).items() if k != "tokenizer"})
     access = Access(tmp_path)
     served = Served(http, http.load(access), access, DatasetFacts("d"))
     with pytest.raises(InputError) as caught:
