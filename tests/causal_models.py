@@ -193,19 +193,24 @@ def copied(folder: Path, name: str) -> Path:
     return Path(shutil.copytree(folder, folder.with_name(name)))
 
 
-def family(folder: Path) -> None:
+def family(folder: Path, *, most_steps: int = 300) -> None:
     """Write ``fp32``, copies ``fp16`` and ``int4``, ``begins_twice``, ``other_tokens`` and ``positional``."""
-    own = train(folder / "fp32")
+    own = train(folder / "fp32", steps=min(STEPS, most_steps))
     altered(own, folder / "fp16", halved)
     altered(own, folder / "int4", rounded(7))
     tokenizer(copied(own, "begins_twice"), begins=2)
-    train(folder / "other_tokens", steps=80, merges=254)
-    positional(folder / "positional")
+    train(folder / "other_tokens", steps=min(80, most_steps), merges=254)
+    positional(folder / "positional", steps=min(300, most_steps))
 
 
 def language_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the `family`, made once a session; who changes a model works on a copy."""
     return shared_folder(tmp_path_factory, "language-models", family)
+
+
+def hardly_trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `family` after a few steps, for tests that do not depend on what a model knows."""
+    return shared_folder(tmp_path_factory, "hardly-trained", lambda folder: family(folder, most_steps=10))
 
 
 if __name__ == "__main__":

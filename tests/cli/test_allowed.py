@@ -80,6 +80,7 @@ def test_what_is_not_run_needs_no_leave(spec: Path) -> None:
     assert code == 2 and SECRET not in said and CODE in said
 
 
+@pytest.mark.proof
 def test_a_secret_that_is_not_set_is_said_too(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("run", "spec.yaml", "--only", "remote", "--env", "ASKS_TOKEN")
     code, said = evalspec(*asked)

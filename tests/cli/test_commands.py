@@ -104,6 +104,7 @@ def test_nothing_heavy_is_loaded_before_the_children_of_a_run(tmp_path: Path) ->
     assert done.stdout.strip().splitlines()[-1].split() == ["LOADED"], done.stdout + done.stderr
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("command", ["--help", "validate", "report", "verify"])
 def test_nothing_heavy_is_loaded(command: str, run: Path) -> None:
     target = {"validate": SUITE / "evalspec.yaml", "report": run, "verify": run}.get(command)
@@ -213,6 +214,7 @@ def test_a_wrong_command_line_is_json_where_json_was_asked_for(
     assert remedy is None or error["remedy"] == remedy
 
 
+@pytest.mark.proof
 def test_json_leaves_exit_codes_and_help_as_they_are(tmp_path: Path) -> None:
     assert evalspec("checks", "--json").returncode == 0
     assert evalspec("validate", "nowhere.yaml", "--json", cwd=tmp_path).returncode == 2
@@ -255,6 +257,7 @@ def test_a_closed_pipe_is_no_success(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.proof
 def test_a_module_in_the_folder_where_the_user_stands_is_not_imported(started_elsewhere: Path) -> None:
     code, said = json.loads((started_elsewhere / "ended.json").read_text())
     assert code == 0, said
@@ -293,6 +296,7 @@ def test_a_failure_of_our_own_does_not_read_as_not_ready(capsys: pytest.CaptureF
     assert "evalspec itself failed (ZeroDivisionError)" in capsys.readouterr().err
 
 
+@pytest.mark.proof
 def test_evidence_that_changed_is_not_resumed_from(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(run, folder)
@@ -309,6 +313,7 @@ def test_evidence_that_changed_is_not_resumed_from(run: Path, tmp_path: Path) ->
     assert json.loads((folder / "record.json").read_text())["checks"][0]["evidence"] == []
 
 
+@pytest.mark.proof
 def test_what_was_measured_is_resumed_from(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(run, folder)

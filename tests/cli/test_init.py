@@ -87,6 +87,7 @@ def test_a_gate_from_a_model_and_its_rows_runs_at_once(tmp_path: Path, monkeypat
     assert "evalspec.yaml: this file already exists; choose a different place with --output" in found.stderr
 
 
+@pytest.mark.proof
 def test_without_trust_nothing_is_unpickled_and_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_joblib(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -98,6 +99,7 @@ def test_without_trust_nothing_is_unpickled_and_that_is_said(tmp_path: Path, mon
     assert found.stdout.splitlines()[-1] == "read it, then: evalspec run gate/evalspec.yaml --trust --allow-outside"
 
 
+@pytest.mark.proof
 def test_a_profile_is_filled_with_what_was_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_onnx(tmp_path)
     frame().to_csv(tmp_path / "test.csv", index=False)

@@ -47,6 +47,7 @@ def test_a_suite_s_own_file_allows_nothing(command: str, caller: Path) -> None:
     assert not (caller / "planted").exists() and not (caller.parent / "planted").exists()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("folder", ["suite", "suite/below"])
 def test_nor_where_the_caller_stands_in_it(folder: str, caller: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(caller / folder)
@@ -61,6 +62,7 @@ def test_nor_where_the_caller_stands_in_it(folder: str, caller: Path, monkeypatc
     assert len(list(Path("reports/asks").glob("2*"))) == 1
 
 
+@pytest.mark.proof
 def test_what_the_caller_s_file_allows_is_printed_and_recorded(caller: Path) -> None:
     (caller / "pyproject.toml").write_text(ALLOWS + 'output = "build"\n')
     line = f"{caller / 'pyproject.toml'} allows allow-outside"
@@ -75,6 +77,7 @@ def test_what_the_caller_s_file_allows_is_printed_and_recorded(caller: Path) -> 
     assert line in (folder / "summary.md").read_text().replace("\\", "")
 
 
+@pytest.mark.proof
 def test_what_was_passed_stands_in_the_command(caller: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (caller / "pyproject.toml").write_text(ALLOWS)
     arguments = ["run", "suite/spec.yaml", "--allow-outside", "--output", "out", "--quiet"]
@@ -84,6 +87,7 @@ def test_what_was_passed_stands_in_the_command(caller: Path, monkeypatch: pytest
     assert record.allowed == () and "--allow-outside" in record.command[0]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_an_engine_is_the_caller_s_to_name(command: str, caller: Path) -> None:
     (caller / "pyproject.toml").write_text(ALLOWS + 'engine = "abacus:3"\n')
@@ -95,6 +99,7 @@ def test_an_engine_is_the_caller_s_to_name(command: str, caller: Path) -> None:
     assert evalspec(command, "suite/spec.yaml")[0] == 0
 
 
+@pytest.mark.proof
 def test_an_engine_on_another_machine_is_asked_for(caller: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (caller / "pyproject.toml").write_text(ALLOWS + 'engine = "ray:10.0.3.1:6379"\n')
     code, said = evalspec("run", "suite/spec.yaml")

@@ -121,6 +121,7 @@ def test_what_a_trace_holds_is_in_the_plan(folder: Path) -> None:
     assert "  system: load on calls, test, 2,096 timed queries" in lines
 
 
+@pytest.mark.proof
 def test_a_trace_that_can_not_be_looked_at_yet_is_looked_at_before_the_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -300,6 +300,7 @@ def test_changed_predictions(base: Path) -> None:
     assert "its content differs from what was written" in done.stdout
 
 
+@pytest.mark.proof
 def test_a_changed_dataset(base: Path) -> None:
     path = base / "suite" / "test.parquet"
     pq.write_table(pq.read_table(path).slice(1), path)
@@ -308,6 +309,7 @@ def test_a_changed_dataset(base: Path) -> None:
     assert "dataset test: its rows are not those that were measured" in done.stdout
 
 
+@pytest.mark.proof
 def test_a_loosened_threshold(base: Path) -> None:
     path = base / "run" / "spec.yaml"
     path.write_text(path.read_text().replace("accuracy >= 90 %", "accuracy >= 50 %"))
@@ -377,6 +379,7 @@ def test_a_broken_record_is_one_sentence(tmp_path: Path, content: str | None) ->
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.proof
 def test_an_attestation_names_the_very_files(base: Path) -> None:
     """F8: a record, journal or page that is changed later is not the one that was signed for."""
     run = base / "run"

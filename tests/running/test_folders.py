@@ -89,6 +89,7 @@ def test_a_record_stands_for_its_folder(tmp_path: Path) -> None:
     assert folder_of(tmp_path / "other.json") == tmp_path / "other.json"
 
 
+@pytest.mark.proof
 def test_f9_a_journal_that_anything_has_happened_to_is_gone_on_with(tmp_path: Path) -> None:
     """What is whole of it counts; the rest is made again."""
     import json

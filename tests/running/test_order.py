@@ -116,6 +116,7 @@ def test_the_first_timed_check_finds_its_processes_loaded(spec: Path, monkeypatc
     assert {one.id: one.reason for one in record.checks if one.status != "measured"} == {}
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("unmeasured")
 def test_a_draft_loads_nothing_ahead(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(loaded_ahead(spec, monkeypatch)[1]) == 1
@@ -123,12 +124,14 @@ def test_a_draft_loads_nothing_ahead(spec: Path, monkeypatch: pytest.MonkeyPatch
     assert loaded_ahead(spec, monkeypatch, draft=True)[1] == []
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("unmeasured")
 def test_little_memory_loads_nothing_beside_what_is_measured(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "ROOM_BYTES", 2**60)
     assert loaded_ahead(spec, monkeypatch)[1] == []
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("unmeasured")
 def test_code_of_the_spec_is_never_loaded_ahead(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (spec.parent / "model.py").write_text(

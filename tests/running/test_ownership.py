@@ -224,6 +224,7 @@ def interrupted_by(folder: Path, do: Callable[[Path], object]) -> Record:
     return record
 
 
+@pytest.mark.proof
 def test_f7_a_run_whose_folder_is_removed_is_an_error(tmp_path: Path) -> None:
     record = interrupted_by(tmp_path, shutil.rmtree)
     assert record.verdict is not None and (record.verdict.word, record.verdict.exit_code) == ("ERROR", 4)
@@ -231,6 +232,7 @@ def test_f7_a_run_whose_folder_is_removed_is_an_error(tmp_path: Path) -> None:
     assert record.checks[0].reason == "the folder out of the run is missing, or has changed since it was written"
 
 
+@pytest.mark.proof
 def test_f7_a_check_whose_evidence_is_replaced_is_an_error(tmp_path: Path) -> None:
     def other(out: Path) -> None:
         (out / "evidence" / "predictions-candidate-test.parquet").write_bytes(b"PAR1")
@@ -241,6 +243,7 @@ def test_f7_a_check_whose_evidence_is_replaced_is_an_error(tmp_path: Path) -> No
     assert str(record.checks[0].reason).startswith("its evidence is gone: evidence/predictions-candidate-test.parquet")
 
 
+@pytest.mark.proof
 def test_a_file_that_is_broken_by_the_end_differs_from_nothing(tmp_path: Path) -> None:
     """The record names what was read at the start, and so does `verify`."""
     answers(tmp_path / "said.parquet", right=True)

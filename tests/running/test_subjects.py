@@ -77,6 +77,7 @@ def test_the_subject_is_the_candidate_or_the_only_model_or_the_data() -> None:
     assert alone != subject_of({}, {"test": datasets["test"].model_copy(update={"digest": "u"})}, [])
 
 
+@pytest.mark.proof
 def test_a_spec_about_data_alone_can_be_ready(tmp_path: Path) -> None:
     (tmp_path / "evalspec.yaml").write_text(DATA_ONLY)
     (tmp_path / "train.csv").write_text("a,b\n" + "".join(f"{i},{i * i}\n" for i in range(50)))

@@ -203,6 +203,7 @@ def _fitted() -> dict[str, tuple[object, object]]:
     return estimators
 
 
+@pytest.mark.proof
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_ordinary_estimators_need_no_trust(tmp_path: Path, access: Access) -> None:
     import skops.io

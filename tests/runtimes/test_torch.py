@@ -226,6 +226,7 @@ def test_on_a_gpu(access: Access, rows: pa.Table, linear_pt2: Path, compiled: bo
     np.testing.assert_allclose(answers.probabilities, expected_probabilities(array(rows)), atol=1e-3)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_compiled_by_torch(access: Access, rows: pa.Table, linear_pt2: Path) -> None:

@@ -187,6 +187,7 @@ def test_few_pictures_or_clusters_have_a_value_only(tmp_path: Path) -> None:
     assert isinstance(many, Estimate) and many.bound(0.95, "lower") is not None
 
 
+@pytest.mark.proof
 def test_a_comparison_is_paired(tmp_path: Path) -> None:
     better, worse = pictures(300, 1), pictures(300, 2, jitter=9.0, found=0.6, model="old")
     asked = check("map >= old - 1 pp", "ap(car) >= old")

@@ -196,6 +196,7 @@ def test_texts_without_spaces_are_cut_as_asked(tmp_path: Path) -> None:
     assert "tok:zh" in str(result.conditions["bleu"])
 
 
+@pytest.mark.proof
 def test_a_baseline_is_paired_by_row(tmp_path: Path) -> None:
     said, truth = sentences(220, 5, 0.1)
     worse, _ = sentences(220, 5, 0.4)

@@ -80,6 +80,7 @@ def test_it_is_told_everywhere_and_can_be_made_again(tmp_path: Path) -> None:
     assert any("screens" in line for line in verify(folder).differs)
 
 
+@pytest.mark.proof
 def test_it_blocks_where_the_policy_says_so(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "block", 2.54)
     assert record.verdict is not None
@@ -93,6 +94,7 @@ def test_it_blocks_where_the_policy_says_so(tmp_path: Path) -> None:
     assert (undecided.word, undecided.exit_code) == ("UNDECIDED", 3)
 
 
+@pytest.mark.proof
 def test_off_stands_in_the_report(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "off", 2.54)
     assert record.screens is None

@@ -145,6 +145,7 @@ def test_rows_that_are_too_few_for_a_fail_are_named(base: Path) -> None:
     assert found["why"] == "its value is beyond the threshold, and 4 are too few to show it"
 
 
+@pytest.mark.proof
 def test_a_run_of_another_spec_and_a_bad_spec_are_refused(base: Path, tmp_path: Path) -> None:
     other = base / "suite" / "other.yaml"
     other.write_text((base / "suite" / "evalspec.yaml").read_text().replace("90 %", "91 %"))

@@ -170,6 +170,7 @@ def test_a_glob_through_folders(tmp_path: Path) -> None:
 # -- F10: what unpacks ------
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gz", "bz2"])
 def test_f10_a_table_that_unpacks_to_more_is_read_no_further_than_its_head(pack: Any, tmp_path: Path) -> None:
     name = "d.csv.gz" if pack is gzip.compress else "d.csv.bz2"

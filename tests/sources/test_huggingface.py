@@ -174,6 +174,7 @@ def test_fields() -> None:
             Huggingface(**fields)  # type: ignore[arg-type]
 
 
+@pytest.mark.proof
 def test_local_data_look_nothing_up(tmp_path: Path) -> None:
     pq.write_table(pa.table({"n": [1]}), tmp_path / "d.parquet")
     code = """

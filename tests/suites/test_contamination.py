@@ -55,6 +55,7 @@ def test_not_ready_for_what_was_planted(run_folder: Path) -> None:
     assert tests["quality/accuracy"]["lower"] > 0.72
 
 
+@pytest.mark.proof
 def test_every_planted_row_is_found_as_what_it_is_and_no_other(run_folder: Path) -> None:
     planted = pq.read_table(SUITE / "test.parquet")["planted"].to_pylist()
     (evidence,) = run_folder.glob("**/duplicates-contamination.parquet")

@@ -143,6 +143,7 @@ def test_one_pass_serves_all_and_each_finds_what_it_finds_alone(ready: Ready) ->
     assert [one["keeps"] for one in together] == [True, True, True, True, False]
 
 
+@pytest.mark.proof
 def test_what_is_left_out_or_comes_first_changes_nothing(ready: Ready) -> None:
     order = [4, 2, 3]
     together = answers([ready.jobs[index] for index in order], shared=True)

@@ -115,6 +115,7 @@ def test_another_version_is_refused_before_the_first_leaf(
     assert not cluster.begun
 
 
+@pytest.mark.proof
 def test_a_node_that_joins_later_is_held_to_it_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Growing(FakeCluster):
         def submit(self, leaf: int, packed: bytes, start: int, stop: int) -> None:

@@ -167,6 +167,7 @@ def test_a_record_that_was_edited_is_gone_on_from_no_more(folder: Path) -> None:
     assert done.returncode == 2 and "is not what the run wrote" in done.stderr
 
 
+@pytest.mark.proof
 def test_a_spec_that_reads_otherwise_is_another_one(folder: Path) -> None:
     (folder / "spec.yaml").write_text(SPEC.replace("90 %", "89 %"))
     done = again(folder)
@@ -195,6 +196,7 @@ def test_another_artifact_or_number_of_threads_is_refused(folder: Path) -> None:
     assert "model candidate has changed since the run in" in again(folder).stderr
 
 
+@pytest.mark.proof
 def test_another_machine_is_refused(folder: Path) -> None:
     run = folder / "first"
     record = read_record(run)

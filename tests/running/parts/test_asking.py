@@ -218,7 +218,8 @@ class Stopped(Exception):
     """The run was killed."""
 
 
-@pytest.mark.parametrize("engine", [pytest.param(LOCAL, marks=pytest.mark.proof), TWO])
+@pytest.mark.proof
+@pytest.mark.parametrize("engine", [LOCAL, TWO])
 def test_a_run_that_is_gone_on_with_asks_for_what_is_missing(
     folder: Path, alone: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: EngineChoice
 ) -> None:

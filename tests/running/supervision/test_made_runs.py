@@ -172,6 +172,7 @@ def test_runs_beside_other_work_void_a_fail_and_no_pass(tmp_path: Path, monkeypa
     assert any("in spite of a disturbance" in one for one in only(record).tests[0].notes)
 
 
+@pytest.mark.proof
 def test_a_draft_makes_one_run_and_stops_it_after_two_evaluations(tmp_path: Path) -> None:
     record, _ = run(write_toy(tmp_path, "slow"), "--draft", code=3)
     (one,) = record.trainings[0].runs

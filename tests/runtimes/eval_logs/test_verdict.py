@@ -59,6 +59,7 @@ def test_rows_are_scored_and_scores_are_not_read(tmp_path: Path, right: int, wor
     assert any(line.startswith(said) for line in record.verdict.weakened), record.verdict.weakened
 
 
+@pytest.mark.proof
 def test_a_filter_that_was_not_declared_is_no_verdict(tmp_path: Path) -> None:
     spec = write(tmp_path, 160)
     spec.write_text(spec.read_text().replace("    filter: strict\n", ""))

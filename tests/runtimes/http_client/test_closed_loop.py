@@ -133,6 +133,7 @@ def test_a_run_that_is_out_of_time_says_so(tmp_path: Path) -> None:
     assert 0 < len(samples.end_ns) < 100_000
 
 
+@pytest.mark.proof
 def test_connections_are_kept_from_warm_up_to_the_last_block(tmp_path: Path) -> None:
     with serving() as server, client(server, tmp_path) as rows:
         samples = offline(rows, tmp_path, warm=True, blocks=4, queries=8)

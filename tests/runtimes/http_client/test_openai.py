@@ -230,7 +230,8 @@ def test_what_is_sent(server: Playing, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("401", "--env NAME"), ("404", "one of: small, large"), pytest.param("429", "raise its limit", marks=pytest.mark.proof), ("500", "--resume"),
+        ("401", "--env NAME"), ("404", "one of: small, large"), ("500", "--resume"),
+        pytest.param("429", "raise its limit", marks=pytest.mark.proof),
         ("context", "exclude long rows with `where:`"), ("slot", "exclude long rows"), ("window", "longer context"),
         ("unknown", "one of: small, large"), ("template", "api: completions"), ("logprobs", "--max-logprobs"),
         ("field", "what is sent is in `generate:` and `prompt:`"), ("error", "engine died"),

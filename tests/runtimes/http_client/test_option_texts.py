@@ -16,7 +16,7 @@ from evalspec.pipeline.inputs import DatasetFacts
 from evalspec.pipeline.serve import Served
 from evalspec.runtimes.http import Http
 from evalspec.runtimes.transformers import Transformers
-from tests.causal_models import language_models
+from tests.causal_models import hardly_trained
 from tests.runtimes.llm_server import playing
 
 TABLE = pa.table({
@@ -28,7 +28,7 @@ ASKED: dict[str, Any] = {"api": "completions", "prompt": {"user": "{question}"}}
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return language_models(tmp_path_factory)
+    return hardly_trained(tmp_path_factory)
 
 
 def probabilities(model: Any, folder: Path) -> np.ndarray:

@@ -183,6 +183,7 @@ def test_operations_agree_with_shape_inference(tmp_path: Path, access: Access, b
     assert inside.flags["tf32"] is False and not inside.uncounted
 
 
+@pytest.mark.proof
 def test_operations_agree_with_torch(tmp_path: Path, access: Access) -> None:
     """The same network in torch, counted by FlopCounterMode."""
     import torch

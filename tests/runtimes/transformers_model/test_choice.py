@@ -16,7 +16,7 @@ from evalspec.language.parts import Access
 from evalspec.runtimes.transformers import Transformers
 from evalspec.runtimes.transformers_model.choice import likelihoods
 from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
-from tests.causal_models import language_models
+from tests.causal_models import hardly_trained
 
 QUESTIONS = ["A list is", "The operator", "An object's type is a", "Names refer to"]
 CHOICES = [
@@ -30,7 +30,7 @@ TEXTS: dict[str, Any] = {"show": "none", "score": "sum"}
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return language_models(tmp_path_factory)
+    return hardly_trained(tmp_path_factory)
 
 
 def load(folder: Path, options: dict[str, Any], user: str = "{question}", **changes: Any) -> LoadedLanguageModel:

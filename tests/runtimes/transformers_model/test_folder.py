@@ -15,7 +15,7 @@ from evalspec.language.likelihoods import Windows
 from evalspec.language.parts import Access
 from evalspec.pipeline.digest import artifact_digest
 from evalspec.runtimes.transformers import Transformers
-from tests.causal_models import language_models
+from tests.causal_models import hardly_trained
 
 CODE = """
 import pathlib
@@ -34,7 +34,7 @@ class OwnModel(LlamaForCausalLM):
 
 @pytest.fixture
 def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copytree(language_models(tmp_path_factory) / "fp32", tmp_path / "m"))
+    return Path(shutil.copytree(hardly_trained(tmp_path_factory) / "fp32", tmp_path / "m"))
 
 
 def digest(folder: Path) -> str:
@@ -148,7 +148,7 @@ def test_it_answers_no_rows(folder: Path) -> None:
 def test_tokens_of_plain_text_tell_tokenizers_apart_and_what_is_put_around_it_does_not(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    models = language_models(tmp_path_factory)
+    models = hardly_trained(tmp_path_factory)
     one, same, twice, other = (
         Transformers(path=name).vocabulary(Access(models)) for name in ("fp32", "int4", "begins_twice", "other_tokens")
     )

@@ -97,6 +97,7 @@ def own_text(model: LoadedLanguageModel, ids: list[int], most: int) -> str:
     return str(model.coder.decode(made[0, len(ids) :], skip_special_tokens=True))
 
 
+@pytest.mark.proof
 def test_greedy_text_is_that_of_transformers_and_of_no_default_in_the_folder(folder: Path) -> None:
     model = load(folder, prompt={"system": "Be brief.", "user": "Q: {question}"}, generate={"max_tokens": 40})
     assert "repetition_penalty 1.8" in str(model.observed["defaults_not_used"])

@@ -16,14 +16,14 @@ from evalspec.runtimes.transformers import Transformers
 from evalspec.runtimes.transformers_model import loaded as loaded_module
 from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
 from evalspec.runtimes.transformers_model.windows import cut
-from tests.causal_models import altered, copied, documents, language_models
+from tests.causal_models import altered, copied, documents, hardly_trained, language_models
 
 TEXTS = [*documents(40), "é" * 300, "naïve café ☃ 🎉" * 9, "x", "ab"]
 
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return language_models(tmp_path_factory)
+    return hardly_trained(tmp_path_factory)
 
 
 def load(folder: Path, name: str, **changes: Any) -> LoadedLanguageModel:
@@ -53,7 +53,9 @@ def plain_ids(folder: Path, text: str, context: int) -> list[int]:
     return [0, *coder.encode(text, add_special_tokens=False).ids[:context]]
 
 
-def test_equal_to_cross_entropy_and_divergence_of_plain_torch(models: Path) -> None:
+@pytest.mark.proof
+def test_equal_to_cross_entropy_and_divergence_of_plain_torch(tmp_path_factory: pytest.TempPathFactory) -> None:
+    models = language_models(tmp_path_factory)
     import torch
     from torch.nn import functional
 
@@ -98,6 +100,7 @@ def test_each_token_is_scored_once_knowing_what_a_window_lets_it_know(
     assert found.nll[0] == pytest.approx(total, rel=1e-5)
 
 
+@pytest.mark.proof
 def test_the_batch_changes_nothing_and_holds_no_more_than_it_may(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     windows = Windows(64, 32, None)
     alone = ask(load(models, "fp32", batch=1), TEXTS, windows)

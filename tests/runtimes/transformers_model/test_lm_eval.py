@@ -16,7 +16,7 @@ from evalspec.language.parts import Access
 from evalspec.runtimes.transformers import Transformers
 from evalspec.runtimes.transformers_model.choice import likelihoods, text_pair
 from evalspec.runtimes.transformers_model.loaded import LoadedLanguageModel
-from tests.causal_models import CONTEXT, documents, language_models
+from tests.causal_models import CONTEXT, documents, hardly_trained
 from tests.runtimes.environments import environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.served, pytest.mark.timeout(1800)]
@@ -59,11 +59,12 @@ def load(folder: Path, **changes: Any) -> LoadedLanguageModel:
     return Transformers(path=folder.name, **changes).load(Access(folder.parent), threads=1)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["fp32", "other_tokens"])
 def test_options_and_texts_have_their_likelihoods(
     name: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
-    folder = language_models(tmp_path_factory) / name
+    folder = hardly_trained(tmp_path_factory) / name
     words = [text.split() for text in documents(24, longest=200)]
     options = [(" ".join(one[:8]), " ".join(one[8:14])) for one in words]
     options += [("é☃ naïve", "café"), ("x ", "y"), ("1 +", "1")]

@@ -143,6 +143,7 @@ def listings(bucket: Bucket) -> int:
     return sum("list-type" in one for one in bucket.requests)
 
 
+@pytest.mark.proof
 def test_nodes_give_the_record_of_one_machine_and_of_the_folder(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +268,7 @@ def test_an_object_that_is_replaced_midway_is_told_as_on_one_machine(
     assert str(told.value) == f"'s3://data/{key}' was {then} after it had been listed{why}"
 
 
+@pytest.mark.proof
 def test_leaves_that_are_kept_are_read_once(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless the objects are other ones by then."""
     path = in_bucket(bucket, tmp_path)
@@ -285,6 +287,7 @@ def test_leaves_that_are_kept_are_read_once(bucket: Bucket, tmp_path: Path, monk
     assert other == answer(jobs_in(path)[0])
 
 
+@pytest.mark.proof
 def test_doctor_says_which_node_can_read_which_dataset(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +375,7 @@ def test_nodes_give_the_answers_of_one_machine(
     assert listings(bucket) == 1
 
 
+@pytest.mark.proof
 def test_a_node_without_the_variable_answers_nothing(
     bucket: Bucket, asked: Mapping[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_bucket_gives_the_record_of_the_folder(bucket: Bucket, keys: None, tmp
     assert "differs" not in found.output
 
 
+@pytest.mark.proof
 def test_an_object_that_is_replaced_while_rows_are_read(bucket: Bucket, keys: None, tmp_path: Path) -> None:
     path = in_bucket(bucket, tmp_path)
     key, seen = "second/dt=2026-11-02/n=1/part-0.parquet", 0

@@ -104,6 +104,7 @@ def test_several_files_add_up_and_promote_as_pyarrow_does(tmp_path: Path) -> Non
     assert (header.rows, dict(header.columns)) == (4, {"a": "double"})
 
 
+@pytest.mark.proof
 def test_damaged_footers_end_in_pyarrows_error_or_its_answer(tmp_path: Path) -> None:
     whole = tmp_path / "whole.parquet"
     pq.write_table(pa.table(UNDERSTOOD), whole)

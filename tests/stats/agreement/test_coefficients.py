@@ -102,6 +102,7 @@ def test_kappa_of_more_is_that_of_statsmodels() -> None:
     assert kappa(codes, 3, rng=rng(), alpha=0.002).estimate.value == pytest.approx(fleiss_kappa(table), abs=1e-12)
 
 
+@pytest.mark.proof
 def test_bounds_are_near_those_of_scipy_and_of_the_delta_method() -> None:
     codes = rated(300, 2, 3, 0.8, rng(4))
     found = kappa(codes, 3, rng=rng(), alpha=0.002).estimate

@@ -228,6 +228,7 @@ def test_a_change_of_macro_f1_errs_no_more_often(
     assert (wrong_claims(found) <= allowed(repeats, RESAMPLED)).all(), wrong_claims(found)
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_a_change_of_an_area_errs_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Normal scores, further apart where they were seen; 500 samples err in 5.4 %."""

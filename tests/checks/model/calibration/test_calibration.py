@@ -104,6 +104,7 @@ def test_an_int8_copy_that_keeps_its_accuracy_can_lose_its_calibration(tmp_path:
     assert not any("reach" in note for note in said)
 
 
+@pytest.mark.proof
 def test_selective_metrics_are_those_above_the_threshold(tmp_path: Path) -> None:
     rows = np.array([[0.9, 0.1], [0.8, 0.2], [0.95, 0.05], [0.6, 0.4]] * 25)
     truth = np.array([0, 0, 1, 1] * 25)

@@ -59,6 +59,7 @@ def test_a_module_scores_and_has_an_interval(tmp_path: Path) -> None:
     assert outcome(result, the(check, "score(cost) <= 0.5")) == "PASS"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("module", "sentence"),
     [

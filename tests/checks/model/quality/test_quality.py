@@ -414,6 +414,7 @@ def test_models_that_can_not_be_paired_say_why(tmp_path: Path) -> None:
         assert outcome(result, asked.require[0]) == "MISSING"
 
 
+@pytest.mark.proof
 def test_rows_of_one_cluster_are_no_more_than_one_row(tmp_path: Path) -> None:
     """Each row ten times: the share stays, and its bounds are those of a tenth of the rows, or wider."""
     truth, shares = noisy(300, 2, 3, skill=1.5)

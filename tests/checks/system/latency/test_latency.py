@@ -528,6 +528,7 @@ def decided(result: CheckResult, check: Latency, requirement: Requirement) -> st
     return status_of(decide(a_record(a_check(test, id="latency"))), test.name)
 
 
+@pytest.mark.proof
 def test_one_process_with_a_neighbour_is_told_and_does_not_decide(tmp_path: Path) -> None:
     """Five processes of 20 s at 4 ms; in one, two, or all of them a neighbour takes half of it from 10 s on."""
     median = Requirement("latency_p50 <= 5 ms", "latency_p50", None, "<=", 5.0, "ms")

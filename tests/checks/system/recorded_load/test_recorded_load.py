@@ -207,6 +207,7 @@ def test_a_log_in_a_spec(tmp_path: Path, errors: int, word: str) -> None:
     assert any("no log can show" in line for line in record.verdict.weakened), record.verdict.weakened
 
 
+@pytest.mark.proof
 def test_a_log_alone_says_nothing_of_the_candidate(tmp_path: Path) -> None:
     path = spec(tmp_path, 10)
     path.write_text(path.read_text().partition("model:\n  - ")[0])
