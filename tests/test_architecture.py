@@ -207,6 +207,7 @@ def excused() -> Mapping[str, Set[str]]:
     return found
 
 
+@pytest.mark.proof
 def test_no_string_outside_checks_names_a_check_a_field_or_a_metric() -> None:
     """Base classes' own fields, and words that records, models, datasets and units have too, are not looked for."""
     names = check_names()

@@ -45,6 +45,7 @@ def test_three_lines_are_a_gate(spec: Path, tmp_path: Path) -> None:
     assert {"junit.xml", "summary.md", "journal.jsonl"} <= {one.name for one in (tmp_path / "run").iterdir()}
 
 
+@pytest.mark.proof
 def test_a_violated_requirement_is_no_exception(spec: Path, tmp_path: Path) -> None:
     answers(tmp_path / "said.parquet", right=False)
     run = evalspec.run(spec, output=tmp_path / "run")
@@ -53,6 +54,7 @@ def test_a_violated_requirement_is_no_exception(spec: Path, tmp_path: Path) -> N
         assert run
 
 
+@pytest.mark.proof
 def test_step_by_step(spec: Path, tmp_path: Path) -> None:
     loaded = evalspec.load(spec, ["seed=5"])
     assert (loaded.name, loaded.seed) == ("small", 5)
@@ -80,6 +82,7 @@ def test_nothing_is_allowed_that_was_not_said(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.proof
 def test_an_engine_is_named_as_for_the_command(spec: Path, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="'abacus' is not an engine"):
         evalspec.run(spec, output=tmp_path / "run", engine="abacus")

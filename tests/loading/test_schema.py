@@ -57,6 +57,7 @@ def test_the_committed_schema_is_that_of_the_classes(name: str, option: str) -> 
     )
 
 
+@pytest.mark.proof
 def test_schemas_are_schemas() -> None:
     for one in (
         spec_schema(discover(plugins=False)),

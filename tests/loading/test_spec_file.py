@@ -229,6 +229,7 @@ LEAVES = st.sampled_from(
 )
 
 
+@pytest.mark.proof
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=50
 )

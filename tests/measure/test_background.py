@@ -31,6 +31,7 @@ def children() -> set[int]:
     return {one.pid for one in psutil.Process().children()}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", ["cpu", "memory"])
 def test_it_works_until_it_is_stopped(kind: str) -> None:
     before = children()
@@ -89,6 +90,7 @@ def test_no_worker_is_no_load() -> None:
         Background("cpu", 0)
 
 
+@pytest.mark.proof
 def test_no_gpu_is_said() -> None:
     import torch
 

@@ -42,6 +42,7 @@ def shares(classes: int) -> tuple[np.ndarray, np.ndarray]:
     return scores / scores.sum(axis=1, keepdims=True), rng.integers(0, classes, 300)
 
 
+@pytest.mark.proof
 def test_calibration_is_that_of_the_check(load: Module) -> None:
     p, truth = shares(4)
     found = load("ece").compute(predictions=p.tolist(), references=truth.tolist())

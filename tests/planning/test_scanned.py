@@ -59,6 +59,7 @@ def test_each_dataset_and_why_one_process_scans_it(folder: Path, monkeypatch: py
     ]
 
 
+@pytest.mark.proof
 def test_the_command_says_so_where_an_engine_is_named(folder: Path) -> None:
     def said(*options: str) -> str:
         command = [sys.executable, "-m", "evalspec", "plan", str(folder / "evalspec.yaml"), *options]

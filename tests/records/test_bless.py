@@ -57,6 +57,7 @@ def test_a_blessed_run_is_a_model_that_is_paired_row_by_row(there: Path) -> None
     assert again.returncode == 0, again.stdout
 
 
+@pytest.mark.proof
 def test_other_rows_are_not_paired_and_the_difference_is_named(there: Path) -> None:
     bless(there / "run", "v1")
     access, one = Access(there / "suite"), baseline()

@@ -401,6 +401,7 @@ def pair(
     return compare_records(before, after, smallest, flips)
 
 
+@pytest.mark.proof
 def test_the_command(tmp_path: Path) -> None:
     runs = [str(written(tmp_path / "a", quality(960))), str(written(tmp_path / "b", quality(900)))]
     command = [sys.executable, "-m", "evalspec", "compare", *runs]

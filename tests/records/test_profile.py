@@ -95,6 +95,7 @@ def test_it_is_recomputed_from_the_copy_that_was_kept(run: Path) -> None:
     assert "profile" in found.same and "set aside of the profile" in found.same
 
 
+@pytest.mark.proof
 def test_an_item_that_was_made_to_be_found_is_noticed(run: Path) -> None:
     def answer(record: dict[str, Any]) -> None:
         record["profile"]["asked"][1]["found"] = ["quality"]

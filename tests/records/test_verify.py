@@ -43,6 +43,7 @@ def edit(base: Path, change: Callable[[dict[str, Any]], None]) -> None:
     path.write_text(json.dumps(record))
 
 
+@pytest.mark.proof
 def test_an_untouched_run_is_the_same_also_when_moved(base: Path) -> None:
     done = evalspec("verify", base / "run")
     assert done.returncode == 0, done.stdout
@@ -68,6 +69,7 @@ def test_a_run_that_was_moved_away_from_its_spec_is_told_where_it_is(base: Path,
     assert "--spec-folder" in done.stderr
 
 
+@pytest.mark.proof
 def test_a_changed_value(base: Path) -> None:
     def better(record: dict[str, Any]) -> None:
         record["checks"][0]["tests"][0]["value"] = 0.999
@@ -79,6 +81,7 @@ def test_a_changed_value(base: Path) -> None:
     assert "differs: verdict" in done.stdout
 
 
+@pytest.mark.proof
 def test_a_changed_p_value_that_leaves_the_verdict(base: Path) -> None:
     def smaller(record: dict[str, Any]) -> None:
         record["checks"][0]["tests"][0]["p_pass"] /= 2
@@ -89,6 +92,7 @@ def test_a_changed_p_value_that_leaves_the_verdict(base: Path) -> None:
     assert "differs: quality/accuracy" in done.stdout
 
 
+@pytest.mark.proof
 def test_a_changed_verdict(base: Path) -> None:
     edit(base, lambda record: record["verdict"].update(reason="All is well."))
     done = evalspec("verify", base / "run")
@@ -151,6 +155,7 @@ def test_another_version_excuses_no_number(base: Path, change: Callable[[dict[st
     assert f"differs: evalspec: the record says 0.0.9, the journal says {__version__}" in done.stdout
 
 
+@pytest.mark.proof
 def test_a_void_check_that_was_made_valid(base: Path) -> None:
     """F3: the model ran in another precision than the spec asks; the record says that all is well."""
     run = base / "run"
@@ -196,6 +201,7 @@ def rewrite_journal(run: Path, change: Callable[[dict[str, Any]], dict[str, Any]
         journal.write(event.pop("event"), **{name: value for name, value in event.items() if name != "previous"})
 
 
+@pytest.mark.proof
 def test_a_day_on_which_a_waiver_still_held(base: Path) -> None:
     """F3: an expired waiver holds again where the record says that the run began before."""
     edit(base, lambda record: record.update(started="2020-01-01T10:00:00Z"))
@@ -233,6 +239,7 @@ def test_a_page_that_is_gone(base: Path) -> None:
     assert found.differs == () and found.skipped == ("summary.md: it is not there",)
 
 
+@pytest.mark.proof
 def test_pages_that_are_made_again_are_the_same(base: Path) -> None:
     """Also when the journal was attested before: nothing is added to it."""
     before = (base / "run" / "journal.jsonl").read_bytes()
@@ -265,6 +272,7 @@ def test_a_journal_without_its_end(base: Path) -> None:
     assert "journal.jsonl: it does not say how the run ended" in verify(base / "run").differs
 
 
+@pytest.mark.proof
 def test_a_run_without_a_journal(base: Path) -> None:
     (base / "run" / "journal.jsonl").unlink()
     done = evalspec("verify", base / "run")

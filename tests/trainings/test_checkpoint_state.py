@@ -157,6 +157,7 @@ def test_what_can_t_be_read_is_one_sentence(tmp_path: Path, name: str, content: 
     assert said in str(refused.value)
 
 
+@pytest.mark.proof
 def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.savez(tmp_path / "a.npz", fine=1, bad=np.array([Boom()], dtype=object))

@@ -30,6 +30,7 @@ def proportion_test(name: str, hits: int, threshold: float) -> Test:
     )
 
 
+@pytest.mark.proof
 def test_twenty_requirements_at_their_thresholds_rarely_fail() -> None:
     rng = np.random.default_rng(20)
     truths = np.resize([0.5, 0.9, 0.95, 0.98, 0.99], 20)

@@ -50,6 +50,7 @@ def test_operators_in_two_types(tmp_path: Path) -> None:
     assert 0.0 < found.series["took_us"].sum() <= float(str(found.facts["run_us"]))
 
 
+@pytest.mark.proof
 def test_a_torch_model(tmp_path: Path, linear_pt2: Path) -> None:
     model = Torch(path="linear.pt2", outputs={"logits": "output"}, classes=("cat", "dog", "owl"))
     found = probe(context(model, tmp_path, np.ones((6, 4), np.float32), {"batch": 3}))

@@ -99,6 +99,7 @@ def decisions(folder: Path) -> dict[str, dict[str, object]]:
     return {decision["name"]: decision for decision in record["verdict"]["decisions"]}
 
 
+@pytest.mark.proof
 def test_it_is_listed_among_the_checks_and_its_docstring_is_its_page(site: Path, tmp_path: Path) -> None:
     assert "abstention" in evalspec(site, ["checks"], tmp_path).stdout
     assert "abstention" not in evalspec(None, ["checks"], tmp_path).stdout
@@ -108,6 +109,7 @@ def test_it_is_listed_among_the_checks_and_its_docstring_is_its_page(site: Path,
     assert "abstention_rate" in page.stdout
 
 
+@pytest.mark.proof
 def test_the_schema_knows_its_kinds(site: Path, tmp_path: Path) -> None:
     printed = evalspec(site, ["schema"], tmp_path)
     assert printed.returncode == 0, printed.stderr
@@ -223,6 +225,7 @@ def test_it_answers_a_profile_by_the_rows_that_it_says_it_is_about(
     assert ("referral is about past, which the model was trained on" in said.stdout + said.stderr) != answers, said
 
 
+@pytest.mark.proof
 @pytest.mark.slow
 def test_pip_installs_it(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")

@@ -319,6 +319,7 @@ def test_nodes_give_the_bytes_of_one_process(
     assert (told["parts"], told["kept"], told["again"], len(told["lost"])) == (3, 0, 1, 1)
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("_fresh")
 def test_a_node_that_sees_another_model_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, FakeCluster())

@@ -79,6 +79,7 @@ def test_pooled_percentiles(series: Series) -> None:
     held(pooled_percentile(series, [np.full(60, 2) for _ in series], 0.9), np.concatenate(series))
 
 
+@pytest.mark.proof
 @settings(max_examples=20, deadline=None)
 @given(runs(), st.floats(-3.0, 3.0))
 def test_shares(series: Series, log: float) -> None:

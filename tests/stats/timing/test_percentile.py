@@ -76,6 +76,7 @@ def test_the_upper_bound_is_the_n_minus_t_th_smallest() -> None:
     assert estimate.bound(0.95, "upper") == ordered[2000 - largest - 1]
 
 
+@pytest.mark.proof
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), confidence=st.floats(0.6, 0.999), p=st.sampled_from([0.5, 0.9, 0.95]))
 def test_bounds_and_p_values_invert_each_other(seed: int, confidence: float, p: float) -> None:
