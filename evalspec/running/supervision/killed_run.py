@@ -55,7 +55,7 @@ class KilledRun:
             if due_s is None and any((one.step or 0) >= self._step for one in watch.evaluations):
                 due_s = now_s + self._later_s
             due = due_s is not None and now_s >= due_s
-            if due and self._may_be_killed():
+            if due and self._may_be_killed(watch):
                 break
             time.sleep(POLL_S if due else CALM_S)
         else:
@@ -67,23 +67,26 @@ class KilledRun:
         process.end()
         watch.look(self._killed_s, last=True)
         self._before = watch.evaluations
-        found = self._files()
+        found = self._files(watch)
         self._newest = max(found, key=lambda name: found[name].changed_ns, default="")
         return True
 
-    def _may_be_killed(self) -> bool:
+    def _may_be_killed(self, watch: LogWatch) -> bool:
         """At once, or when a file in the folder of checkpoints changes."""
         if not self._growing:
             return True
-        before, self._seen = self._seen, self._files()
+        before, self._seen = self._seen, self._files(watch)
         return before is not None and before != self._seen
 
-    def _files(self) -> Files:
+    def _files(self, watch: LogWatch) -> Files:
         """Files in the folder of checkpoints: size, and when each changed."""
         if self._folder is None:
             return {}
         try:
-            return checkpoint_files(self._folder, self._out)
+            found = checkpoint_files(self._folder, self._out)
+            log = os.path.realpath(watch.file()[0] or self._out)
+            # A log that lies among them grows without a checkpoint.
+            return {name: one for name, one in found.items() if str(one.path) != log or self._folder.is_file()}
         except OSError:
             # What is renamed or removed meanwhile has changed.
             return {"": CheckpointFile(0, time.monotonic_ns(), self._folder)}
