@@ -221,6 +221,34 @@ def test_a_number_that_differs_with_the_workers_alone_shows_no_state(tmp_path: P
     assert "only loss is the same, and that is the same with each seed" in said
 
 
+@pytest.mark.parametrize("seeds", [1, 5])
+@pytest.mark.parametrize(("form", "shows"), [("constant", False), ("tokens", False), ("correct", True)])
+def test_what_stays_as_it_is_or_counts_up_shows_no_state(tmp_path: Path, seeds: int, form: str, shows: bool) -> None:
+    table = killed_table(more=0.001)
+    step, seed = table["step"], table["seed"]
+    up = pc.add(pc.multiply(step, 3), seed)
+    value = {"constant": pc.add(seed, 0.5), "tokens": up, "correct": pc.add(pc.bit_wise_and(up, 127), 1000)}[form]
+    rate = pc.equal(table["metric"], "rate")
+    table = table.set_column(table.column_names.index("value"), "value", pc.cast(value, pa.float64()))
+    inputs, check = case(tmp_path, table.filter(pc.and_(rate, pc.less(seed, seeds))), "recovered >= 75 %")
+    result = check.run(inputs)
+    if shows:
+        assert fact(result, "state_lost").value == 0.0
+        assert fact(result, "state_lost").method == "rate after the kill against the run let run"
+    else:
+        said = "nothing is the same but rate, and a kill can't be seen in what stays as it is in a run, or counts something"
+        assert result.missing["state_lost"].endswith(said)
+
+
+def test_lines_without_a_step_move_no_step(tmp_path: Path) -> None:
+    table = killed_table(2, lost=300)
+    place = table.column_names.index("step")
+    rate = pc.equal(table["metric"], "rate")
+    table = table.set_column(place, "step", pc.if_else(rate, pa.scalar(None, pa.int64()), table["step"]))
+    inputs, check = case(tmp_path, table, "steps_lost <= 400 steps")
+    assert fact(check.run(inputs), "steps_lost").value == 300.0
+
+
 def test_with_one_seed_all_numbers_must_be_repeated(tmp_path: Path) -> None:
     def one_seed(noisy: bool) -> CheckResult:
         table = killed_table(2)
