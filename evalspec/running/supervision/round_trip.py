@@ -146,7 +146,7 @@ def _compared(old: Files, new: Files, asked: RoundTrip) -> Resaved:
 def _outcome(
     old: Files, new: Files, pairs: Mapping[str, str | None], states: tuple[State, State], asked: RoundTrip
 ) -> Resaved:
-    """What is lost if each file that was written is held against the one that it is paired with."""
+    """Loss if each file that was written is held against the one that it is paired with."""
     then, after = states
     missing = [*_left_out(pairs, old), *_vanished(old, new)]
     missing = [one for one in missing if not _is_file(one.name, asked.may_change)]
