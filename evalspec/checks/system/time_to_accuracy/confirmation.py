@@ -290,7 +290,8 @@ def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedR
             absent = next(column for column in read if column not in of_both)
             raise InputError(
                 f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are like rows of {name} in "
-                f"{and_list(of_both)}, and {name} has no {absent!r}, which the model reads, so that rows can't be compared",
+                f"{and_list(of_both)}, and {name} has no {absent!r}, which the model reads, so that rows can't be "
+                "compared",
                 remedy=f"give {name} the columns that the model reads",
             )
         if same > SAME_VOID * rows.num_rows:
