@@ -136,11 +136,17 @@ def _compared(old: Files, new: Files, asked: RoundTrip) -> Resaved:
     pairs = {name: _counterpart(name, old) for name in written}
     then, after = _states(old, new, pairs, asked.may_change)
     found = _outcome(old, new, pairs, (then, after), asked)
-    in_turn = {name: _in_turn(name, old, written) or other for name, other in pairs.items()}
-    if in_turn == pairs or not any(_differences(then, after, pairs)):
+    if found.unknown is not None and not found.early:
+        others = {name: _other_name(pairs, old) if one is None else one for name, one in pairs.items()}
+    elif any(_differences(then, after, pairs)):
+        others = {name: _in_turn(name, old, written) or one for name, one in pairs.items()}
+    else:
         return found
-    other = _outcome(old, new, in_turn, _states(old, new, in_turn, asked.may_change), asked)
-    return other if other.unknown is None and other.lost < found.lost else found
+    if others == pairs:
+        return found
+    other = _outcome(old, new, others, _states(old, new, others, asked.may_change), asked)
+    better = other.unknown is None and (other.lost < found.lost or not other.lost)
+    return other if better else found
 
 
 def _outcome(
@@ -186,6 +192,12 @@ def _nearest(name: str, among: Iterable[str], old: Files) -> str | None:
         return same, old[other].changed_ns
 
     return max((one for one in among if _pattern(one) == _pattern(name)), key=nearness, default=None)
+
+
+def _other_name(pairs: Mapping[str, str | None], old: Files) -> str | None:
+    """The newest file that none is held against: one that a kill kept from its name may be saved under that now."""
+    free = [one for one in old if one not in pairs.values() and not UNFINISHED.search(one)]
+    return max(free, key=lambda one: old[one].changed_ns, default=None)
 
 
 def _in_turn(name: str, old: Files, written: Collection[str]) -> str | None:

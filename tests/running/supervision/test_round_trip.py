@@ -461,6 +461,16 @@ def test_a_checkpoint_that_makes_way_for_the_next_is_not_written(tmp_path: Path)
     assert found.unknown is not None and "it wrote no checkpoint" in found.unknown
 
 
+def test_a_kill_between_two_names_leaves_the_other(tmp_path: Path) -> None:
+    assert lost(trip(tmp_path, {"prev.npz": FULL}, {"last.npz": FULL})) == []
+    (tmp_path / "b").mkdir()
+    found = trip(tmp_path / "b", {"prev.npz": FULL}, {"last.npz": FULL | {"optimizer.m": np.ones(6)}})
+    assert found.unknown is not None and found.unknown.startswith("it wrote last.npz, which is not compared with prev")
+    (tmp_path / "c").mkdir()
+    old = {"best.npz": FULL | {"step": 400}, "newer.npz": FULL}
+    assert trip(tmp_path / "c", old, {"last.npz": FULL | {"step": 400}}).unknown is not None
+
+
 @pytest.mark.parametrize("left", ["tmp/model.npz", "last.tmp/model.npz", "tmpa_bcde", ".tmp-last/model.npz", "temp/a"])
 def test_what_a_kill_left_half_written_is_no_checkpoint(tmp_path: Path, left: str) -> None:
     old = {"last/state.npz": FULL, left: FULL}
