@@ -145,7 +145,7 @@ def _killed(
     return KilledTraining(
         name=first["run"], seed=first["seed"], workers=first["workers"], kill=kill, status=first["status"],
         rows=tuple(rows), spoiled=first["spoiled"], fault=_fault(first, rows, max(_steps(twin)), kill),
-        lost=max(0, kill["step"] - min(max(kept, default=0), _before_first(new, kept))),
+        lost=max(0, kill["step"] - _went_on_from(kept, new, _steps(twin))),
         other=None if steady is None else _other(rows[kill["kept"] :], twin, steady), resaved=lost, unknown=unknown,
         early=unknown is not None and bool(kill["resaved"].get("early")),
         compared=any((row["metric"], row["step"]) in expected for row in rows[kill["kept"] :]),
@@ -156,11 +156,11 @@ def _steps(rows: Sequence[Row]) -> list[int]:
     return [row["step"] for row in rows if row["step"] is not None]
 
 
-def _before_first(new: Sequence[int], kept: Sequence[int]) -> int:
-    """Last step that was kept and not made again."""
+def _went_on_from(kept: Sequence[int], new: Sequence[int], every: Sequence[int]) -> int:
+    """Last step that was not made again; of a log that begins anew, the one before its first."""
     if not new:
         return max(kept, default=0)
-    return max((step for step in kept if step < new[0]), default=0)
+    return max((step for step in kept or every if step < new[0]), default=0)
 
 
 def _fault(first: Row, rows: Sequence[Row], last: int, kill: Mapping[str, Any]) -> str | None:
@@ -375,6 +375,11 @@ def _weakens(check: TrainingRecovery, killed: Sequence[KilledTraining]) -> list[
     if not any(one.kill["growing"] for one in killed):
         lines.append(
             f"no kill came while a checkpoint was written: name its folder with `checkpoint:` in {check.training}"
+        )
+    never = [one for one in killed if one.fault is not None and one.kill["resume_s"] is None]
+    if never and any(one.metric == RESUME for one in check.requirements):
+        lines.append(
+            f"{len(never)} of {plural(len(killed), 'run')} never went on after the kill: {RESUME} is that of the others"
         )
     unknown = [one for one in killed if one.unknown is not None]
     tried = [one for one in killed if one.kill.get("resaved") is not None]

@@ -45,9 +45,10 @@ class TrainingRecovery(Check):
     Each kill has a run of its own, with the seed of a run that was not killed, in a fresh folder. The process group
     gets SIGKILL at a random step, in every other one while a file in the folder of checkpoints (`checkpoint:`) changes.
     Then the same command is started once more. It has recovered if it ends with code 0 within the training's limit, its
-    log has the last step of the run without a kill, and has no step twice. `recovered` has Clopper-Pearson's
-    bounds: 14 of 14 show 80.7 %, 29 of 29 show 90.2 %. `steps_lost` is counted by the evaluations that the log keeps:
-    it is as fine as they are. `time_to_resume` is held by Student's t over the kills.
+    log has the last step of the run without a kill, and has no step twice. `recovered` has Clopper-Pearson's bounds: 14
+    of 14 show 80.7 %, 29 of 29 show 90.2 %. `steps_lost` is counted by the evaluations that the log keeps: it is as
+    fine as they are, and of a log that begins anew its first step counts. `time_to_resume` is held by Student's t over
+    the kills after which the run went on; others are told.
     `state_lost` is told in two ways, and a kill that either shows counts. *Equal numbers*: all numbers that were logged
     after the second start must be equal to those of the run with this seed that was not killed. One further run without
     a kill shows first which numbers a seed repeats at all; only these count, and some of them must differ between seeds

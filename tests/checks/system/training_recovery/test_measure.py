@@ -249,6 +249,29 @@ def test_lines_without_a_step_move_no_step(tmp_path: Path) -> None:
     assert fact(check.run(inputs), "steps_lost").value == 300.0
 
 
+@pytest.mark.parametrize(("begins", "lost"), [(500, 100), (100, 500)])
+def test_a_log_that_begins_anew_tells_where_the_run_went_on(tmp_path: Path, begins: int, lost: int) -> None:
+    table = killed_table(2)
+    kills = pc.fill_null(pc.equal(table["part"], "kill"), False)
+    kill = pc.replace_substring(table["kill"], '"kept": 8', '"kept": 0')
+    table = table.set_column(table.column_names.index("kill"), "kill", kill)
+    before = pc.and_(kills, pc.less(table["step"], begins))
+    inputs, check = case(tmp_path, table.filter(pc.invert(before)), "steps_lost <= 400 steps")
+    assert fact(check.run(inputs), "steps_lost").value == lost
+
+
+def test_a_run_that_never_goes_on_has_no_time(tmp_path: Path) -> None:
+    table = killed_table(4, torn=1)
+    dead = pc.fill_null(pc.equal(table["status"], "failed"), False)
+    kill = pc.if_else(dead, pc.replace_substring_regex(table["kill"], '"resume_s": [0-9.]+', '"resume_s": null'),
+                      table["kill"])  # fmt: skip
+    table = table.set_column(table.column_names.index("kill"), "kill", kill)
+    inputs, check = case(tmp_path, table, "time_to_resume <= 60 s")
+    assert check.run(inputs).weakens == [
+        "1 of 4 runs never went on after the kill: time_to_resume is that of the others"
+    ]
+
+
 def test_with_one_seed_all_numbers_must_be_repeated(tmp_path: Path) -> None:
     def one_seed(noisy: bool) -> CheckResult:
         table = killed_table(2)
