@@ -314,3 +314,11 @@ def test_what_comes_after_an_object_of_an_old_file_of_torch_is_not_left_unread(t
         torch.save({"optimizer": torch.ones(3)}, file, _use_new_zipfile_serialization=False)
     with pytest.raises(InputError, match=r"both\.pt holds more than one object"):
         state(path)
+
+
+def test_what_comes_after_tensors_of_safetensors_is_not_left_unread(tmp_path: Path) -> None:
+    path = safetensors(tmp_path / "a.safetensors", {"a": ("F32", [1], b"1234"), "b": ("F32", [0], b"")})
+    assert set(state(path)) == {"a", "b"}
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(InputError, match="holds more than its tensors"):
+        state(path)

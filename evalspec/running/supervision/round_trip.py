@@ -296,7 +296,8 @@ def _states(old: Files, new: Files, pairs: Mapping[str, str | None], ignored: Se
     # It knows files by their times, which a copy takes over.
     filecmp.clear_cache()
     for name, other in pairs.items():
-        if _is_file(name, ignored):
+        # An empty file that is held against none says that others are whole.
+        if _is_file(name, ignored) or (other is None and not new[name].size):
             continue
         path = new[name].path
         if other is not None and filecmp.cmp(old[other].path, path, shallow=False):

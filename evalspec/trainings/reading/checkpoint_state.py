@@ -205,6 +205,8 @@ def _safetensors(path: Path, name: str) -> dict[str, StateValue]:
                 found[key] = StateValue(str(one["dtype"]), tuple(one["shape"]), _digest_of(file, end - begin))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise torn from error
+    if size > 8 + length + max((one["data_offsets"][1] for one in header.values()), default=0):
+        raise _unreadable(name, "holds more than its tensors")
     return found
 
 

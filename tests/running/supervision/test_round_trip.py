@@ -284,6 +284,11 @@ def test_what_a_kill_cut_off_is_well_passed_over(tmp_path: Path) -> None:
     assert lost(trip(tmp_path / "b", left, {"last/state.npz": FULL})) == []
 
 
+def test_an_empty_file_that_tells_of_the_end_is_no_state(tmp_path: Path) -> None:
+    found = trip(tmp_path, {"step500/state.npz": FULL}, {"step500/state.npz": FULL, "step500/DONE": b""})
+    assert lost(found) == []
+
+
 def test_files_may_be_what_must_be_there(tmp_path: Path) -> None:
     both = {"checkpoint-500/model_0.npz": {"w": 1}, "checkpoint-500/rng_0.bin": b"\xff\x00"}
     holds = ("model_0.npz", "rng_*.bin")
