@@ -77,7 +77,8 @@ class TrainingRecovery(Check):
     is lost with its disk. Kills of one worker among many. State that neither a number in the log nor a name in `holds:`
     shows, such as digits that a checkpoint of fewer bits never held; a number that follows from the data alone, such as
     a mean length of rows, shows no weights. That the arguments of a round trip read what the training goes on from, the
-    newest of `best` and `last` too, and do not copy a file.
+    newest of `best` and `last` too, and do not copy a file. That the older of two files which differ in a number alone
+    is a shard that must be saved again, and no older checkpoint, where no third one is kept.
 
     ## Example
     ```yaml
