@@ -272,3 +272,54 @@ def test_what_holds_nothing(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"none": null, "no": {}, "list": [], "zero": 0, "off": false, "one": [0]}')
     assert {name for name, one in state(tmp_path / "a.json").items() if one.is_empty} == {"none", "no", "list"}
     assert npz(tmp_path / "b.npz", w=np.zeros((0, 3)))["w"].is_empty
+
+
+def test_all_arrays_that_were_saved_one_after_the_other_are_read(tmp_path: Path) -> None:
+    def saved(second: float) -> dict[str, StateValue]:
+        with (tmp_path / "both.npy").open("wb") as file:
+            np.save(file, np.ones(3))
+            np.save(file, np.full(4, second))
+        return state(tmp_path / "both.npy")
+
+    assert set(saved(0.0)) == {"0", "1"} and differ(saved(0.0), saved(1.0)) == {"1"}
+
+
+@pytest.mark.parametrize("first", ["npz", "torch"])
+@pytest.mark.parametrize("second", ["npz", "torch", "bytes"])
+def test_what_comes_after_an_archive_is_not_left_unread(tmp_path: Path, first: str, second: str) -> None:
+    torch = pytest.importorskip("torch")
+
+    def write(kind: str, file: io.BufferedWriter) -> None:
+        if kind == "npz":
+            np.savez(file, w=np.ones(3))
+        elif kind == "torch":
+            torch.save({"w": torch.ones(3)}, file)
+        else:
+            file.write(b"the state of a generator")
+
+    with (tmp_path / "both.pt").open("wb") as file:
+        write(first, file)
+    assert set(state(tmp_path / "both.pt")) == {"w"}
+    with (tmp_path / "both.pt").open("ab") as file:
+        write(second, file)
+    with pytest.raises(InputError, match=r"both\.pt holds more than one archive"):
+        state(tmp_path / "both.pt")
+
+
+def test_what_comes_after_an_object_of_an_old_file_of_torch_is_not_left_unread(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "both.pt"
+    torch.save({"w": torch.ones(3), "step": 4}, path, _use_new_zipfile_serialization=False)
+    assert set(state(path)) == {"w", "step"}
+    with path.open("ab") as file:
+        torch.save({"optimizer": torch.ones(3)}, file, _use_new_zipfile_serialization=False)
+    with pytest.raises(InputError, match=r"both\.pt holds more than one object"):
+        state(path)
+
+
+def test_what_comes_after_tensors_of_safetensors_is_not_left_unread(tmp_path: Path) -> None:
+    path = safetensors(tmp_path / "a.safetensors", {"a": ("F32", [1], b"1234"), "b": ("F32", [0], b"")})
+    assert set(state(path)) == {"a", "b"}
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.raises(InputError, match="holds more than its tensors"):
+        state(path)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from evalspec.processes import Guarded
 from evalspec.running.supervision.checkpoint_files import CheckpointFile, Files, checkpoint_files
 from evalspec.running.supervision.log_watch import LogWatch
-from evalspec.trainings.command import CommandTraining
+from evalspec.trainings.command import OUT, CommandTraining
 from evalspec.trainings.reading.run import Evaluation
 
 POLL_S = 0.001
 """Between two looks at a folder in which a checkpoint may be growing."""
 CALM_S = 0.005
+PLACE = re.compile(r"\{\w+\}")
 
 
 class KilledRun:
@@ -34,6 +37,7 @@ class KilledRun:
     def __init__(self, training: CommandTraining, out: Path, step: int, later_s: float, growing: bool) -> None:
         self._out = out
         self._folder = training.checkpoints_in(out)
+        self._log = _log_among_checkpoints(training)
         self._step = step
         self._later_s = later_s
         self._growing = growing
@@ -83,7 +87,9 @@ class KilledRun:
         if self._folder is None:
             return {}
         try:
-            return checkpoint_files(self._folder, self._out)
+            found = checkpoint_files(self._folder, self._out)
+            # A log that lies among them grows without a checkpoint.
+            return {name: one for name, one in found.items() if not fnmatchcase(name, self._log)}
         except OSError:
             # What is renamed or removed meanwhile has changed.
             return {"": CheckpointFile(0, time.monotonic_ns(), self._folder)}
@@ -114,6 +120,13 @@ class KilledRun:
             "growing": self._growing, "step": self.step, "killed_s": self._killed_s, "newest": self._newest,
             "kept": self._kept(watch.evaluations), "resume_s": self._resume_s,
         }  # fmt: skip
+
+
+def _log_among_checkpoints(training: CommandTraining) -> str:
+    """Pattern of the log, from the folder of checkpoints on; empty: it lies elsewhere."""
+    folder = f"{(training.checkpoint or '').removeprefix(f'{OUT}/').rstrip('/')}/"
+    log = training.log_in_out
+    return PLACE.sub("*", log.removeprefix(folder)) if log.startswith(folder) else ""
 
 
 def _same(now: Evaluation, then: Evaluation) -> bool:

@@ -277,12 +277,23 @@ class MadeRuns:
         )  # fmt: skip
 
     def _saved(self, one: _Making, run: _Run) -> EvidenceFile | None:
-        """The model that a run has saved; None: it has saved none."""
+        """The model that a run has saved; None: it has saved none.
+
+        Raises:
+            InputError: It lies where another run may write over it.
+        """
         makes = one.training.makes
         if makes is None:
             return None
-        name = f"{FOLDER}/{one.name}/{run.name}/{saved_as(one.training, self._plan.spec.models[makes])}"
+        out = f"{FOLDER}/{one.name}/{run.name}"
+        name = f"{out}/{saved_as(one.training, self._plan.spec.models[makes])}"
         digest = _digest(self._folder / name)
+        if digest is not None and not _lies_in(self._folder / name, self._folder / out):
+            raise InputError(
+                f"{one.name}: the model that {run.name} saved is behind a link out of {OUT}, where other runs may "
+                "write over it",
+                remedy="have it save the model itself",
+            )
         return None if digest is None else EvidenceFile(path=name, digest=digest, rows=0, what=f"model of {run.name}")
 
     def _kept(self, one: _Making, run: _Run, log: Path) -> EvidenceFile:
@@ -407,6 +418,12 @@ def _digest(path: Path) -> str | None:
         return artifact_digest(files) if files else None
     except (EvalspecError, OSError):
         return None
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """True if all files of a model are in a folder, behind links."""
+    real = folder.resolve()
+    return all(one.is_relative_to(real) for one in all_files([path]))
 
 
 def _runs(seeds: Sequence[int], workers: Sequence[int | None]) -> Iterator[_Run]:

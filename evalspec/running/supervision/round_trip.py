@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 NAMED = 8
 """Differences that are named; the others are counted."""
 DIGITS = re.compile(r"\d+")
-UNFINISHED = frozenset({".tmp", ".temp", ".part", ".partial", ".writing", ".incomplete", ".lock"})
-"""Names of files that are being written, or last while others are, of which a kill leaves one behind."""
+UNFINISHED = re.compile(r"\.(tmp|temp|part|partial|writing|incomplete|lock)(/|$)|(^|[/._-])(tmp|temp/)", re.IGNORECASE)
+"""Names of files and folders that are being written, or last while others are, of which a kill leaves one behind."""
 Key = tuple[str, str]
 """A file, and the name of a value in it."""
 State = Mapping[Key, StateValue]
@@ -126,15 +126,36 @@ def _unread(error: OSError) -> str:
 
 
 def _compared(old: Files, new: Files, asked: RoundTrip) -> Resaved:
-    written = [name for name, one in new.items() if name not in old or old[name][:2] != one[:2]]
+    # What has only another name was not written: a checkpoint that makes way for the next.
+    known = {one[:2] for one in old.values()}
+    written = [name for name, one in new.items() if one[:2] not in known]
     if not old:
         return Resaved(unknown="when it was killed it had not written a checkpoint", early=True)
     if not written:
         return Resaved(unknown="started with the arguments of `round_trip` it wrote no checkpoint")
     pairs = {name: _counterpart(name, old) for name in written}
+    then, after = _states(old, new, pairs, asked.may_change)
+    found = _outcome(old, new, pairs, (then, after), asked)
+    if found.unknown is not None and not found.early:
+        others = {name: _other_name(pairs, old) if one is None else one for name, one in pairs.items()}
+    elif any(_differences(then, after, pairs)):
+        others = {name: _in_turn(name, old, written) or one for name, one in pairs.items()}
+    else:
+        return found
+    if others == pairs:
+        return found
+    other = _outcome(old, new, others, _states(old, new, others, asked.may_change), asked)
+    better = other.unknown is None and (other.lost < found.lost or not other.lost)
+    return other if better else found
+
+
+def _outcome(
+    old: Files, new: Files, pairs: Mapping[str, str | None], states: tuple[State, State], asked: RoundTrip
+) -> Resaved:
+    """Loss if each file that was written is held against the one that it is paired with."""
+    then, after = states
     missing = [*_left_out(pairs, old), *_vanished(old, new)]
     missing = [one for one in missing if not _is_file(one.name, asked.may_change)]
-    then, after = _states(old, new, pairs, asked.may_change)
     held = [one for one in pairs.values() if one is not None]
     newest = max(held, key=lambda name: old[name].changed_ns, default="")
     lost = [*missing, *_absent(then, after, pairs, asked.holds), *_differences(then, after, pairs)]
@@ -143,11 +164,12 @@ def _compared(old: Files, new: Files, asked: RoundTrip) -> Resaved:
     late = next((one for one in asked.holds if not _any(then, one)), None)
     if late is None:
         return Resaved(file=newest, names=len(then))
-    elsewhere = next((one for one in old if one not in held and _may_hold(old, one, late)), None)
+    others = (one for one in old if one not in held and not UNFINISHED.search(one))
+    elsewhere = next((one for one in others if _may_hold(old, one, late)), None)
     if elsewhere is None:
         why = f"when it was killed no checkpoint had {late!r} yet"
         return Resaved(file=newest, names=len(then), unknown=why, early=True)
-    other = next((one for one in written if pairs[one] is None), written[0])
+    other = next((one for one in pairs if pairs[one] is None), next(iter(pairs)))
     why = f"it wrote {other}, which is not compared with {elsewhere}: have it save under the names of a training"
     return Resaved(file=newest, names=len(then), unknown=why)
 
@@ -158,8 +180,10 @@ def _pattern(name: str) -> str:
 
 def _counterpart(name: str, old: Files) -> str | None:
     """The file of before that one is held against: its namesake, or the newest whose name differs in numbers alone."""
-    if name in old:
-        return name
+    return name if name in old else _nearest(name, old, old)
+
+
+def _nearest(name: str, among: Iterable[str], old: Files) -> str | None:
     numbers = DIGITS.findall(name)
 
     def nearness(other: str) -> tuple[int, int]:
@@ -167,7 +191,21 @@ def _counterpart(name: str, old: Files) -> str | None:
         same = sum(one == two for one, two in zip(numbers, DIGITS.findall(other), strict=True))
         return same, old[other].changed_ns
 
-    return max((one for one in old if _pattern(one) == _pattern(name)), key=nearness, default=None)
+    return max((one for one in among if _pattern(one) == _pattern(name)), key=nearness, default=None)
+
+
+def _other_name(pairs: Mapping[str, str | None], old: Files) -> str | None:
+    """The newest file that none is held against: one that a kill kept from its name may be saved under that now."""
+    free = [one for one in old if one not in pairs.values() and not UNFINISHED.search(one)]
+    return max(free, key=lambda one: old[one].changed_ns, default=None)
+
+
+def _in_turn(name: str, old: Files, written: Collection[str]) -> str | None:
+    """The newer file that is named like one but for numbers, where two take turns and the older is written over."""
+    if name not in old:
+        return None
+    newer = [one for one in old if one not in written and old[one].changed_ns > old[name].changed_ns]
+    return _nearest(name, newer, old)
 
 
 def _left_out(pairs: Mapping[str, str | None], old: Files) -> Iterable[LostState]:
@@ -178,7 +216,7 @@ def _left_out(pairs: Mapping[str, str | None], old: Files) -> Iterable[LostState
     for name in held:
         kind = _pattern(name)
         oldest[kind] = min(old[name].changed_ns, oldest.get(kind, old[name].changed_ns))
-    others = [name for name in old if name not in held and Path(name).suffix not in UNFINISHED]
+    others = [name for name in old if name not in held and not UNFINISHED.search(name)]
     newer = {name for name in others if old[name].changed_ns > oldest.get(_pattern(name), math.inf)}
     cut_off = _cut_off(newer, held, old)
     for name in others:
@@ -188,7 +226,7 @@ def _left_out(pairs: Mapping[str, str | None], old: Files) -> Iterable[LostState
         elif name in newer:
             left = name not in cut_off
         else:
-            left = kind in oldest and same and _begins_checkpoint(name, old)
+            left = kind in oldest and same and (_begins_checkpoint(name, old) or _is_shard(name, held))
         if left:
             yield LostState(name=name, what="gone" if same else "passed over")
 
@@ -199,10 +237,17 @@ def _begins_checkpoint(name: str, old: Files) -> bool:
     return bool(others) and old[name].changed_ns > max(old[one].changed_ns for one in others)
 
 
+def _is_shard(name: str, held: Iterable[str]) -> bool:
+    """True if files of one checkpoint have one of its kind more than once, and it has the numbers that they share."""
+    numbers = [DIGITS.findall(one) for one in held if _pattern(one) == _pattern(name)]
+    places = zip(DIGITS.findall(name), *numbers, strict=True)
+    return len(numbers) > 1 and all(here == there[0] for here, *there in places if len(set(there)) == 1)
+
+
 def _vanished(old: Files, new: Files) -> Iterable[LostState]:
     """Files of one name for all checkpoints, which no later one takes the place of."""
     for name in old:
-        if name not in new and not DIGITS.search(name) and Path(name).suffix not in UNFINISHED:
+        if name not in new and not DIGITS.search(name) and not UNFINISHED.search(name):
             yield LostState(name=name, what="gone")
 
 
@@ -235,11 +280,12 @@ def _torn(names: Iterable[str], old: Files) -> set[str]:
 
 
 def _checkpoint(name: str) -> str | None:
-    """Folder of the files of one checkpoint, or the first number in their names; None: neither."""
-    folder, _, rest = name.partition("/")
-    if rest:
-        return f"{folder}/"
-    numbers = DIGITS.findall(name)
+    """Folder of the files of one checkpoint, the first with a number, or that number; None: neither."""
+    *folders, file = name.split("/")
+    if folders:
+        depth = next((place for place, one in enumerate(folders) if DIGITS.search(one)), 0)
+        return f"{'/'.join(folders[: depth + 1])}/"
+    numbers = DIGITS.findall(file)
     return numbers[0] if numbers else None
 
 
@@ -250,7 +296,8 @@ def _states(old: Files, new: Files, pairs: Mapping[str, str | None], ignored: Se
     # It knows files by their times, which a copy takes over.
     filecmp.clear_cache()
     for name, other in pairs.items():
-        if _is_file(name, ignored):
+        # An empty file that is held against none says that others are whole.
+        if _is_file(name, ignored) or (other is None and not new[name].size):
             continue
         path = new[name].path
         if other is not None and filecmp.cmp(old[other].path, path, shallow=False):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 READ = ("npz", "npy", "safetensors", "json", "text", "files of torch.save with tensors and plain values")
 REMEDY = "save it as one of these; one that holds no state is named in `round_trip: {may_change: [...]}`"
 ZIP, NPY, PICKLE = b"PK\x03\x04", b"\x93NUMPY", b"\x80"
+END, LAST_RECORD = b"PK\x05\x06", 22
+"""How the last record of an archive begins, and its bytes."""
 TORCH_SUFFIXES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".tar"})
 MOST_HEADER = 10**8
 """Bytes of the header of a safetensors file at the most; eight letters, read as a number, are more."""
@@ -124,13 +126,23 @@ def _zip(path: Path, name: str) -> dict[str, StateValue]:
     try:
         with zipfile.ZipFile(path) as packed:
             members = packed.namelist()
+            first = min((one.header_offset for one in packed.infolist()), default=0)
     except zipfile.BadZipFile as error:
         raise InputError(f"{name} is torn: the archive is not complete") from error
+    if first or not _ends_as_archive(path):
+        raise _unreadable(name, "holds more than one archive")
     if any(one.rpartition("/")[2] == "data.pkl" for one in members):
         return _torch(path, name)
     if not members or not all(one.endswith(".npy") for one in members):
         raise _unreadable(name, "is an archive of other files")
     return _npz(path, name)
+
+
+def _ends_as_archive(path: Path) -> bool:
+    """True if nothing comes after an archive: whoever reads it sees nothing of that."""
+    with path.open("rb") as file:
+        file.seek(-LAST_RECORD, os.SEEK_END)
+        return file.read(len(END)) == END
 
 
 def _npz(path: Path, name: str) -> dict[str, StateValue]:
@@ -151,10 +163,15 @@ def _npy(path: Path, name: str) -> dict[str, StateValue]:
 
     import numpy as np
 
+    arrays = []
     try:
-        return {"": _array(np.load(path, allow_pickle=False))}
+        with path.open("rb") as file:
+            # Several may have been saved one after the other.
+            while file.peek(1):
+                arrays.append(_array(np.lib.format.read_array(file, allow_pickle=False)))
     except (ValueError, EOFError, tokenize.TokenError) as error:
         raise _unreadable(name, "is torn, or holds pickled objects, which are not read") from error
+    return {"": arrays[0]} if len(arrays) == 1 else {str(place): one for place, one in enumerate(arrays)}
 
 
 def _array(values: NDArray[Any]) -> StateValue:
@@ -188,6 +205,8 @@ def _safetensors(path: Path, name: str) -> dict[str, StateValue]:
                 found[key] = StateValue(str(one["dtype"]), tuple(one["shape"]), _digest_of(file, end - begin))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise torn from error
+    if size > 8 + length + max((one["data_offsets"][1] for one in header.values()), default=0):
+        raise _unreadable(name, "holds more than its tensors")
     return found
 
 
@@ -202,7 +221,8 @@ def _torch(path: Path, name: str) -> dict[str, StateValue]:
             objects = _objects(path)
             if objects:
                 raise _unreadable(name, f"holds {and_list(objects)}, which can't be read without running code")
-            loaded = torch.load(path, map_location="cpu", weights_only=True)
+            # Of an archive it is known that nothing comes after it.
+            loaded = _only(path, name) if not zipfile.is_zipfile(path) else _loaded(path)
         return _by_name(loaded)
     except InputError:
         raise
@@ -211,6 +231,22 @@ def _torch(path: Path, name: str) -> dict[str, StateValue]:
         raise _unreadable(
             name, "is torn, or holds objects beside tensors and plain values, which are not unpickled"
         ) from error
+
+
+def _loaded(file: Path | BinaryIO) -> object:
+    import torch
+
+    return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def _only(path: Path, name: str) -> object:
+    """The one object of a file of before archives."""
+    # Without a buffer it is known how much of it was read.
+    with path.open("rb", buffering=0) as file:
+        loaded = _loaded(file)
+        if file.read(1):
+            raise _unreadable(name, "holds more than one object")
+    return loaded
 
 
 def _objects(path: Path) -> list[str]:

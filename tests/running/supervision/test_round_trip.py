@@ -10,6 +10,7 @@ import socket
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -45,14 +46,17 @@ def trip(
     holds: tuple[str, ...] = ("model.*", "optimizer.*"),
     may_change: tuple[str, ...] = (),
     deleted: tuple[str, ...] = (),
+    moved: Mapping[str, str] = MappingProxyType({}),
 ) -> Resaved:
-    """Files of before, in the order in which they were written, and those that the round trip deleted and wrote."""
+    """Files of before, in the order in which they were written, and those that the round trip moved, deleted, wrote."""
     out = folder / "out"
     for at, (name, state) in enumerate(before.items()):
         write(out / "kept", name, state, at)
     (out / "kept").mkdir(parents=True, exist_ok=True)
     asked = RoundTrip(add=("--again",), holds=holds, may_change=may_change)
     with kept_aside(out) as aside:
+        for name, other in moved.items():
+            (out / "kept" / name).rename(out / "kept" / other)
         for name in deleted:
             (out / "kept" / name).unlink()
         for at, (name, state) in enumerate(after.items()):
@@ -280,6 +284,11 @@ def test_what_a_kill_cut_off_is_well_passed_over(tmp_path: Path) -> None:
     assert lost(trip(tmp_path / "b", left, {"last/state.npz": FULL})) == []
 
 
+def test_an_empty_file_that_tells_of_the_end_is_no_state(tmp_path: Path) -> None:
+    found = trip(tmp_path, {"step500/state.npz": FULL}, {"step500/state.npz": FULL, "step500/DONE": b""})
+    assert lost(found) == []
+
+
 def test_files_may_be_what_must_be_there(tmp_path: Path) -> None:
     both = {"checkpoint-500/model_0.npz": {"w": 1}, "checkpoint-500/rng_0.bin": b"\xff\x00"}
     holds = ("model_0.npz", "rng_*.bin")
@@ -443,3 +452,71 @@ def test_folders_that_can_t_be_read_are_a_sentence(tmp_path: Path) -> None:
     (out / "circle").symlink_to("circle")
     assert place_in(out, out / "circle") == Path("circle") and out_of_reach(out, out / "circle", asked) is None
     assert resaved(out, out, Path("circle"), asked).early
+
+
+def test_a_checkpoint_that_makes_way_for_the_next_is_not_written(tmp_path: Path) -> None:
+    old = {"prev1.npz": FULL | {"step": 300}, "prev0.npz": FULL | {"step": 400}, "last.npz": FULL}
+    moved = {"prev0.npz": "prev1.npz", "last.npz": "prev0.npz"}
+    assert lost(trip(tmp_path, old, {"last.npz": FULL}, moved=moved)) == []
+    (tmp_path / "b").mkdir()
+    found = trip(tmp_path / "b", old, {"last.npz": FULL | {"optimizer.m": np.ones(6)}}, moved=moved)
+    assert lost(found) == [("optimizer.m", "value")]
+    (tmp_path / "c").mkdir()
+    found = trip(tmp_path / "c", {"step500.npz": FULL}, {}, moved={"step500.npz": "step501.npz"}, deleted=())
+    assert found.unknown is not None and "it wrote no checkpoint" in found.unknown
+
+
+def test_a_kill_between_two_names_leaves_the_other(tmp_path: Path) -> None:
+    assert lost(trip(tmp_path, {"prev.npz": FULL}, {"last.npz": FULL})) == []
+    (tmp_path / "b").mkdir()
+    found = trip(tmp_path / "b", {"prev.npz": FULL}, {"last.npz": FULL | {"optimizer.m": np.ones(6)}})
+    assert found.unknown is not None and found.unknown.startswith("it wrote last.npz, which is not compared with prev")
+    (tmp_path / "c").mkdir()
+    old = {"best.npz": FULL | {"step": 400}, "newer.npz": FULL}
+    assert trip(tmp_path / "c", old, {"last.npz": FULL | {"step": 400}}).unknown is not None
+
+
+@pytest.mark.parametrize("left", ["tmp/model.npz", "last.tmp/model.npz", "tmpa_bcde", ".tmp-last/model.npz", "temp/a"])
+def test_what_a_kill_left_half_written_is_no_checkpoint(tmp_path: Path, left: str) -> None:
+    old = {"last/state.npz": FULL, left: FULL}
+    assert lost(trip(tmp_path, old, {"last/state.npz": FULL}, deleted=(left,))) == []
+    (tmp_path / "b").mkdir()
+    found = trip(tmp_path / "b", {left: FULL}, {"step000/state.npz": FULL})
+    assert found.early and found.unknown is not None and "no checkpoint had 'model.*' yet" in found.unknown
+
+
+def test_checkpoints_in_a_folder_among_others(tmp_path: Path) -> None:
+    whole = {f"all/step{step}/{one}.npz": {f"{one}.w": step} for step in (400, 500) for one in ("model", "optimizer")}
+    again = {name: value | {"more": 1} for name, value in whole.items() if isinstance(value, dict) and "500" in name}
+    assert lost(trip(tmp_path, {"all/args.json": b"{}"} | whole, again)) == []
+    for number, (newer, expected) in enumerate(((("model",), False), (("model", "optimizer"), True))):
+        (tmp_path / str(number)).mkdir()
+        part = {f"all/step600/{one}.npz": {f"{one}.w": 600} for one in newer}
+        found = lost(trip(tmp_path / str(number), whole | part, again))
+        assert (("all/step600/model.npz", "passed over") in found) is expected and bool(found) is expected
+
+
+@pytest.mark.parametrize("form", ["slot{}/rank{}.npz", "slot{}-{}.npz"])
+def test_two_names_in_turn(tmp_path: Path, form: str) -> None:
+    def slot(number: int, step: int, **more: object) -> dict[str, State | bytes]:
+        return {form.format(number, rank): FULL | {"step": step, "rank": rank} | more for rank in (0, 1)}
+
+    cases = (
+        (slot(0, 500), []),
+        (slot(1, 500), []),
+        (slot(0, 400), [(form.format(1, rank), "passed over") for rank in (0, 1)]),
+        (slot(0, 500, nan=0.0), [(f"{form.format(1, rank)}: nan", "value") for rank in (0, 1)]),
+    )
+    for number, (now, expected) in enumerate(cases):
+        (tmp_path / str(number)).mkdir()
+        assert lost(trip(tmp_path / str(number), slot(0, 400) | slot(1, 500), now)) == expected
+
+
+@pytest.mark.parametrize("flawed", [0, 1, 2])
+@pytest.mark.parametrize("form", ["step500/rank{}.npz", "step500-rank{}.npz", "last/layer{}.npz"])
+def test_each_shard_of_the_one_checkpoint_that_is_kept_must_be_saved_again(
+    tmp_path: Path, form: str, flawed: int
+) -> None:
+    before = {form.format(one): FULL | {"rank": one} for one in range(3)}
+    after = {name: value for name, value in before.items() if name != form.format(flawed)}
+    assert lost(trip(tmp_path, before, after)) == [(form.format(flawed), "gone")]

@@ -13,14 +13,15 @@ from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.units import format_number
-from evalspec.evidence.words import plural
+from evalspec.evidence.words import and_list, plural
 from evalspec.language.parts import CheckResult
 from evalspec.scoring.catalogue.metrics import METRICS
 from evalspec.scoring.scored_rows import scored_answers
 from evalspec.scoring.scores import Estimators
 from evalspec.scoring.tasks import score
 from evalspec.sources.reading.rows import row_digests
-from evalspec.tables.comparable import check_comparable
+from evalspec.tables.comparable import check_comparable, comparable
+from evalspec.tables.row_names import row_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -274,21 +275,37 @@ def _seen(asked: Confirmation, inputs: Inputs, rows: pa.Table, found: ConfirmedR
         return None
     for name in asked.apart_from:
         other = inputs.table(name)
-        read = [column for column in inputs.feature_columns(asked.dataset) if column in other.column_names]
-        if not read:
+        # What the model reads and the label: others may number rows anew.
+        read = _read(inputs, asked.dataset, rows)
+        of_both = [column for column in read if column in other.column_names]
+        if not of_both:
             raise InputError(
                 f"of {asked.dataset} the model reads no column that {name} has, too, so that rows can't be compared"
             )
-        # What the model reads and the label: others may number rows anew.
-        columns = [*read, *_label(inputs, asked.dataset, rows, other)]
+        columns = [*of_both, *_label(inputs, asked.dataset, rows, other)]
         check_comparable(other, rows, columns, name)
-        known = set(map(bytes, row_digests(other, columns)))
-        same = sum(bytes(one) in known for one in row_digests(rows, columns))
+        known = set(map(bytes, row_digests(comparable(other, columns, rows.select(columns)))))
+        same = sum(bytes(one) in known for one in row_digests(comparable(rows, columns, other.select(columns))))
+        if same > SAME_VOID * rows.num_rows and len(of_both) < len(read):
+            absent = next(column for column in read if column not in of_both)
+            raise InputError(
+                f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are like rows of {name} in "
+                f"{and_list(of_both)}, and {name} has no {absent!r}, which the model reads, so that rows can't be "
+                "compared",
+                remedy=f"give {name} the columns that the model reads",
+            )
         if same > SAME_VOID * rows.num_rows:
             return f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are rows of {name}, which the runs saw"
         if same:
             found.weakens.append(f"{same:,} of {rows.num_rows:,} rows of {asked.dataset} are rows of {name}")
     return None
+
+
+def _read(inputs: Inputs, dataset: str, rows: pa.Table) -> list[str]:
+    """Columns that the model reads, without those that number rows where the spec does not say what it reads."""
+    columns = inputs.feature_columns(dataset)
+    numbers = row_names([rows], columns, inputs.stated_columns(dataset), [rows.num_rows])
+    return [column for column in columns if column not in numbers]
 
 
 def _label(inputs: Inputs, dataset: str, rows: pa.Table, other: pa.Table) -> list[str]:
@@ -309,8 +326,8 @@ def _one_model(check: TimeToAccuracy, inputs: Inputs, runs: Sequence[TargetRun])
         same = run if digest is None or run.reached is None else first.setdefault(digest, run)
         if same.seed != run.seed:
             return (
-                f"{same.name} and {run.name} saved the same model, to the byte, though their seeds differ: it is not "
-                "what each of them has trained"
+                f"{same.name} and {run.name} saved the same model, to the byte, though their seeds differ: either it "
+                "is not what each of them has trained, or the seed makes no difference, and they are one run"
             )
     return None
 

@@ -167,9 +167,10 @@ class TimeToAccuracy(Check):
     to chance, has not reached it; one that misses it by no more than that counts as not reached for a PASS, and as
     reached for a FAIL. Runs that log more at their end than their models have there, by twice what the bound leaves to
     chance, are a doubt and told, since times are by the log. So is a model that ships and is better than all fresh
-    runs: of N runs one in N + 1 is that by chance. Rows of `apart_from:` among those that confirm make it INVALID; rows
-    are the same where all that the model reads and the label are, however they are numbered. So does one model, to the
-    byte, that runs with different seeds have saved.
+    runs: of N runs one in N + 1 is that by chance. Rows of `apart_from:` that are more than 1 % of those that confirm
+    make it INVALID, and fewer are told; rows are the same where all that the model reads and the label are, however
+    rows are numbered, and texts spaced and spelled. So does one model, to the byte, that runs with different seeds have
+    saved.
     Fewer samples than a reference, shown at 95 %, is a doubt and told: other data, another model, an easier evaluation,
     or leaked validation rows.
     `report: [mlperf]` shows the score of MLPerf Training beside the verdict: drop the fastest and the slowest run, mean
@@ -185,7 +186,8 @@ class TimeToAccuracy(Check):
     ## What it cannot show
     Of logs: that no run was left out, unless `seeds:` says how many were started; that they are of this code and these
     data; that reference points are for this target. Without `confirm:` that the saved model is as good as the log says;
-    early stopping on test rows looks like any other target.
+    early stopping on test rows looks like any other target. With it: that a run has trained the model that it saved,
+    and did not copy it with a mark of its own; that no row is one of those that the runs saw with another digit.
 
     ## Example
     ```yaml

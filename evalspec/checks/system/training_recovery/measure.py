@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from evalspec.checks.system.training_recovery import show
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 Place = tuple[int | None, str, int]
 """Of a number in logs: workers, measure, step."""
+NAMED = 6
+"""Measures that are named; the others are counted."""
 SEEN_S = 0.02
 """How coarsely it is known when an evaluation came."""
 
@@ -136,29 +139,31 @@ def _killed(
 ) -> KilledTraining:
     first, kill = rows[0], json.loads(rows[0]["kill"])
     twin = whole[first["seed"], first["workers"]]
-    steps = [row["step"] for row in rows if row["step"] is not None]
-    last = max(row["step"] for row in twin if row["step"] is not None)
-    kept = steps[: kill["kept"]]
+    kept, new = _steps(rows[: kill["kept"]]), _steps(rows[kill["kept"] :])
     lost, unknown = _resaved(kill)
     expected = _numbers(twin).keys() & {(name, step) for workers, name, step in telling if workers == first["workers"]}
     return KilledTraining(
         name=first["run"], seed=first["seed"], workers=first["workers"], kill=kill, status=first["status"],
-        rows=tuple(rows), spoiled=first["spoiled"], fault=_fault(first, rows, steps, last, kill),
-        lost=max(0, kill["step"] - min(max(kept, default=0), _before_first(steps[kill["kept"] :], kept))),
+        rows=tuple(rows), spoiled=first["spoiled"], fault=_fault(first, rows, max(_steps(twin)), kill),
+        lost=max(0, kill["step"] - _went_on_from(kept, new, _steps(twin))),
         other=None if steady is None else _other(rows[kill["kept"] :], twin, steady), resaved=lost, unknown=unknown,
         early=unknown is not None and bool(kill["resaved"].get("early")),
         compared=any((row["metric"], row["step"]) in expected for row in rows[kill["kept"] :]),
     )  # fmt: skip
 
 
-def _before_first(new: Sequence[int], kept: Sequence[int]) -> int:
-    """Last step that was kept and not made again."""
+def _steps(rows: Sequence[Row]) -> list[int]:
+    return [row["step"] for row in rows if row["step"] is not None]
+
+
+def _went_on_from(kept: Sequence[int], new: Sequence[int], every: Sequence[int]) -> int:
+    """Last step that was not made again; of a log that begins anew, the one before its first."""
     if not new:
         return max(kept, default=0)
-    return max((step for step in kept if step < new[0]), default=0)
+    return max((step for step in kept or every if step < new[0]), default=0)
 
 
-def _fault(first: Row, rows: Sequence[Row], steps: Sequence[int], last: int, kill: Mapping[str, Any]) -> str | None:
+def _fault(first: Row, rows: Sequence[Row], last: int, kill: Mapping[str, Any]) -> str | None:
     """Why a run has not recovered."""
     newest = f" (the file of checkpoints that changed last: {kill['newest']})" if kill["newest"] else ""
     if first["status"] != "ended":
@@ -169,8 +174,9 @@ def _fault(first: Row, rows: Sequence[Row], steps: Sequence[int], last: int, kil
         if row["step"] is not None and key in taken:
             return f"its log has {row['metric']} of step {row['step']} twice"
         taken.add(key)
-    if max(steps, default=0) < last:
-        return f"started again it ended at step {max(steps, default=0)}, and not at {last}{newest}"
+    end = max(_steps(rows), default=0)
+    if end < last:
+        return f"started again it ended at step {end}, and not at {last}{newest}"
     return None
 
 
@@ -218,7 +224,7 @@ def _estimates(
     return made, missing
 
 
-BY_NUMBERS = "all numbers after the kill against those of the run let run"
+BY_NUMBERS = "{} after the kill against the run let run"
 BY_NAMES = "all that is in a checkpoint against the same, read and saved again at once"
 
 
@@ -242,7 +248,8 @@ def _state(
         return f"no round trip tells anything: {untold.name}, {untold.unknown}"
     if not lost and not trips and by_numbers is not None:
         return by_numbers
-    how = [*([] if by_numbers is not None else [BY_NUMBERS]), *([BY_NAMES] if trips else [])] or [BY_NUMBERS]
+    numbers = BY_NUMBERS.format(_named({name for _, name, _ in telling} or steady or set()))
+    how = [*([] if by_numbers is not None else [numbers]), *([BY_NAMES] if trips else [])] or [numbers]
     known = [one for one in killed if one.round_trip or one.changed or (by_numbers is None and one.compared)]
     return Fact(
         float(len(lost)), n=len(known), method="; ".join(how), in_this_run=True,
@@ -250,16 +257,45 @@ def _state(
     )  # fmt: skip
 
 
+def _named(measures: Set[str]) -> str:
+    names = sorted(measures)
+    more = [f"{len(names) - NAMED} more"] if len(names) > NAMED else []
+    return and_list([*names[:NAMED], *more]) if names else "numbers"
+
+
 def _telling(whole: Mapping[tuple[Any, Any], Sequence[Row]], steady: set[str]) -> set[Place]:
     """Numbers that a seed repeats and that differ between seeds, so that a kill can be seen in them."""
     values: dict[Place, set[str]] = {}
+    counts = _counts(whole.values())
     # A rate of learning may be set by the workers.
     for (_, workers), rows in whole.items():
         for (name, step), value in _numbers(rows).items():
             values.setdefault((workers, name, step), set()).add(value)
     if _is_one_seed(whole):
-        return set(values) if steady == {name for _, name, _ in values} else set()
-    return {place for place, one in values.items() if place[1] in steady and len(one) > 1}
+        told = steady == {name for _, name, _ in values}
+        return {place for place in values if told and place[1] not in counts}
+    return {place for place, one in values.items() if place[1] in steady - counts and len(one) > 1}
+
+
+def _counts(runs: Iterable[Sequence[Row]]) -> set[str]:
+    """Measures that stay the same in each run, or count something: no state of a model is seen in them."""
+    courses: dict[str, list[list[float]]] = {}
+    for rows in runs:
+        course: dict[str, list[float]] = {}
+        for row in rows:
+            if row["step"] is not None:
+                course.setdefault(row["metric"], []).append(row["value"])
+        for name, values in course.items():
+            courses.setdefault(name, []).append(values)
+    return {name for name, many in courses.items() if all(map(_is_count, many))}
+
+
+def _is_count(values: Sequence[float]) -> bool:
+    """True for whole numbers that never fall, and for what stays the same."""
+    pairs = list(itertools.pairwise(values))
+    return all(one == other for one, other in pairs) or (
+        all(float(one).is_integer() for one in values) and all(one <= other for one, other in pairs)
+    )
 
 
 def _is_one_seed(whole: Mapping[tuple[Any, Any], Sequence[Row]]) -> bool:
@@ -278,6 +314,12 @@ def _told_by_numbers(
         return "no run repeats a seed: require `state_lost`"
     if not steady:
         return f"two runs of {check.training} with one seed log other numbers, so that a kill can't be seen in them"
+    counts = steady & _counts(whole.values())
+    if not telling and counts == steady:
+        return (
+            f"of what two runs of {check.training} with one seed log, nothing is the same but {_named(steady)}, and a "
+            "kill can't be seen in what stays as it is in a run, or counts something"
+        )
     if not telling and _is_one_seed(whole):
         return (
             f"of what two runs of {check.training} with one seed log, only {and_list(sorted(steady))} is the same, and "
@@ -333,6 +375,11 @@ def _weakens(check: TrainingRecovery, killed: Sequence[KilledTraining]) -> list[
     if not any(one.kill["growing"] for one in killed):
         lines.append(
             f"no kill came while a checkpoint was written: name its folder with `checkpoint:` in {check.training}"
+        )
+    never = [one for one in killed if one.fault is not None and one.kill["resume_s"] is None]
+    if never and any(one.metric == RESUME for one in check.requirements):
+        lines.append(
+            f"{len(never)} of {plural(len(killed), 'run')} never went on after the kill: {RESUME} is that of the others"
         )
     unknown = [one for one in killed if one.unknown is not None]
     tried = [one for one in killed if one.kill.get("resaved") is not None]

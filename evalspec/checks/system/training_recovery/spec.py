@@ -45,23 +45,26 @@ class TrainingRecovery(Check):
     Each kill has a run of its own, with the seed of a run that was not killed, in a fresh folder. The process group
     gets SIGKILL at a random step, in every other one while a file in the folder of checkpoints (`checkpoint:`) changes.
     Then the same command is started once more. It has recovered if it ends with code 0 within the training's limit, its
-    log has the last step of the run without a kill, and has no step twice. `recovered` has Clopper-Pearson's
-    bounds: 14 of 14 show 80.7 %, 29 of 29 show 90.2 %. `steps_lost` is counted by the evaluations that the log keeps:
-    it is as fine as they are. `time_to_resume` is held by Student's t over the kills.
+    log has the last step of the run without a kill, and has no step twice. `recovered` has Clopper-Pearson's bounds: 14
+    of 14 show 80.7 %, 29 of 29 show 90.2 %. `steps_lost` is counted by the evaluations that the log keeps: it is as
+    fine as they are, and of a log that begins anew its first step counts. `time_to_resume` is held by Student's t over
+    the kills after which the run went on; others are told.
     `state_lost` is told in two ways, and a kill that either shows counts. *Equal numbers*: all numbers that were logged
     after the second start must be equal to those of the run with this seed that was not killed. One further run without
     a kill shows first which numbers a seed repeats at all; only these count, and some of them must differ between seeds
-    with as many workers; with one seed, all must be repeated. A kill after which no such number is logged tells
-    nothing: the run without a kill must log it at that step, and another seed must have another value there. *Round
-    trip*, for any training, `round_trip:`: after every other kill the command is started with arguments with which it
-    reads its newest checkpoint, saves it again at once, and ends. Names that are gone, and values, types or shapes that
-    are not what they were, are lost, to the byte; so are names in `holds:` that no checkpoint has, that hold nothing
-    (None, no entries), or that only the round trip has saved, files of the checkpoint that are not saved again, and
-    that two tensors of a file of torch are one. Files are those of numpy, safetensors, JSON, text, and of torch.save as
-    far as they hold tensors, numpy's arrays and plain values. Nothing in them is run, and of any other file only its
-    bytes are compared. Then the folder is put back as it was. A round trip that fails makes `state_lost` NOT RUN, even
-    where numbers are equal; one before the first whole checkpoint tells nothing, and where none tells anything it is
-    NOT RUN, too.
+    with as many workers; with one seed, all must be repeated. What stays the same in each run, or is whole and never
+    falls, counts something and tells nothing; the result names what told. A kill after which no such number is logged
+    tells nothing: the run without a kill must log it at that step, and another seed must have another value there.
+    *Round trip*, for any training, `round_trip:`: after every other kill the command is started with arguments with
+    which it reads its newest checkpoint, saves it again at once, and ends. Names that are gone, and values, types or
+    shapes that are not what they were, are lost, to the byte; so are names in `holds:` that no checkpoint has, that
+    hold nothing (None, no entries), or that only the round trip has saved, files of the checkpoint that are not saved
+    again, and that two tensors of a file of torch are one. Files are those of numpy, safetensors, JSON, text, and of
+    torch.save as far as they hold tensors, numpy's arrays and plain values. Nothing in them is run, and of any other
+    file only its bytes are compared, as of one that holds several archives. What only gets another name is not saved
+    again, and of two names in turn the older may be written over. Then the folder is put back as it was. A round trip
+    that fails makes `state_lost` NOT RUN, even where numbers are equal; one before the first whole checkpoint tells
+    nothing, and where none tells anything it is NOT RUN, too.
     `checkpoint_overhead` needs `without_checkpoints:`, and is held by Student's t on the log ratios of pairs of runs
     with and without checkpoints, of one seed each. They are made for it one after the other, in the order A B B A, so
     that a machine that becomes slower meanwhile is not told as overhead. With `checkpoint_every:`, which says what a
@@ -72,8 +75,10 @@ class TrainingRecovery(Check):
     ## What it cannot show
     A power failure: what the operating system had not yet written to the disk is still there after a kill. A node that
     is lost with its disk. Kills of one worker among many. State that neither a number in the log nor a name in `holds:`
-    shows, such as digits that a checkpoint of fewer bits never held. That the arguments of a round trip read what the
-    training goes on from, and do not copy a file.
+    shows, such as digits that a checkpoint of fewer bits never held; a number that follows from the data alone, such as
+    a mean length of rows, shows no weights. That the arguments of a round trip read what the training goes on from, the
+    newest of `best` and `last` too, and do not copy a file. That the older of two files which differ in a number alone
+    is a shard that must be saved again, and no older checkpoint, where no third one is kept.
 
     ## Example
     ```yaml

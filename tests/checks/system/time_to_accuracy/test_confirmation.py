@@ -217,6 +217,49 @@ def test_rows_are_the_same_though_one_file_holds_whole_numbers(tmp_path: Path) -
         saved(tmp_path, names, narrow, **by_x)
 
 
+def confirm_rows(folder: Path, unseen: pa.Table, seen: pa.Table, **roles: Any) -> CheckResult:
+    """Rows that confirm, and rows that the runs trained on; both have a label `y`."""
+    one = check("val_mae <= 0.96", metric="mae", apart_from=["valid"])
+    runs = [recipe_run(str(place), 20.0 + place, metric="val_mae", model=f"candidate-{place}") for place in range(5)]
+    inputs = FakeInputs(
+        evidence=folder, tables={"recipe": recipe_table(runs), "unseen": unseen, "valid": seen},
+        answering=lambda some, dataset, model: numbers(some, 0.8),
+        **{"labels": {"unseen": "y", "valid": "y"}, **roles},
+    )  # fmt: skip
+    return one.run(inputs)
+
+
+def test_texts_are_the_same_however_they_are_spaced_and_spelled(tmp_path: Path) -> None:
+    truth = np.random.default_rng(3).normal(100.0, 10.0, ROWS)
+    rows = pa.table({"text": [f"Review {one}: well done" for one in range(ROWS)], "y": truth})
+    said = "400 of 400 rows of unseen are rows of valid, which the runs saw"
+    again = rows.set_column(0, "text", pa.array([f"review {one}:  well done " for one in range(ROWS)]))
+    assert confirm_rows(tmp_path, rows, again).invalid == said
+    other = rows.set_column(0, "text", pa.array([f"Review {one}: well made" for one in range(ROWS)]))
+    assert confirm_rows(tmp_path, rows, other).invalid is None
+
+
+def test_a_column_that_numbers_rows_makes_none_of_them_another(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    rows = pa.table({"id": np.arange(ROWS), "x": draw.normal(size=ROWS), "y": draw.normal(100.0, 10.0, ROWS)})
+    anew = rows.set_column(0, "id", pa.array(np.arange(ROWS)[::-1]))
+    said = "400 of 400 rows of unseen are rows of valid, which the runs saw"
+    assert confirm_rows(tmp_path, rows, anew).invalid == said
+    both = {"unseen": ("id", "x"), "valid": ("id", "x")}
+    assert confirm_rows(tmp_path, rows, anew, features=both).invalid is None, "the model reads it"
+
+
+def test_rows_are_not_the_same_by_a_part_of_what_the_model_reads(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    rows = pa.table({"site": ["a", "b"] * (ROWS // 2), "x": draw.normal(size=ROWS), "y": np.tile([90.0, 110.0], 200)})
+    features = {"unseen": ("site", "x")}
+    said = "400 of 400 rows of unseen are like rows of valid in site, and valid has no 'x', which the model reads"
+    with pytest.raises(InputError, match=said):
+        confirm_rows(tmp_path, rows, rows.drop_columns(["x"]), features=features)
+    other = rows.drop_columns(["x"]).set_column(0, "site", pa.array(["c"] * ROWS))
+    assert confirm_rows(tmp_path, rows, other, features=features).invalid is None
+
+
 def test_the_run_is_named_whose_model_gives_no_numbers(tmp_path: Path) -> None:
     def broken(rows: pa.Table, error: float) -> Predictions:
         if error > 1.0:

@@ -221,6 +221,57 @@ def test_a_number_that_differs_with_the_workers_alone_shows_no_state(tmp_path: P
     assert "only loss is the same, and that is the same with each seed" in said
 
 
+@pytest.mark.parametrize("seeds", [1, 5])
+@pytest.mark.parametrize(("form", "shows"), [("constant", False), ("tokens", False), ("correct", True)])
+def test_what_stays_as_it_is_or_counts_up_shows_no_state(tmp_path: Path, seeds: int, form: str, shows: bool) -> None:
+    table = killed_table(more=0.001)
+    step, seed = table["step"], table["seed"]
+    up = pc.add(pc.multiply(step, 3), seed)
+    value = {"constant": pc.add(seed, 0.5), "tokens": up, "correct": pc.add(pc.bit_wise_and(up, 127), 1000)}[form]
+    rate = pc.equal(table["metric"], "rate")
+    table = table.set_column(table.column_names.index("value"), "value", pc.cast(value, pa.float64()))
+    inputs, check = case(tmp_path, table.filter(pc.and_(rate, pc.less(seed, seeds))), "recovered >= 75 %")
+    result = check.run(inputs)
+    if shows:
+        assert fact(result, "state_lost").value == 0.0
+        assert fact(result, "state_lost").method == "rate after the kill against the run let run"
+    else:
+        said = "nothing is the same but rate, and a kill can't be seen in what stays as it is in a run, or counts"
+        assert said in result.missing["state_lost"]
+
+
+def test_lines_without_a_step_move_no_step(tmp_path: Path) -> None:
+    table = killed_table(2, lost=300)
+    place = table.column_names.index("step")
+    rate = pc.equal(table["metric"], "rate")
+    table = table.set_column(place, "step", pc.if_else(rate, pa.scalar(None, pa.int64()), table["step"]))
+    inputs, check = case(tmp_path, table, "steps_lost <= 400 steps")
+    assert fact(check.run(inputs), "steps_lost").value == 300.0
+
+
+@pytest.mark.parametrize(("begins", "lost"), [(500, 100), (100, 500)])
+def test_a_log_that_begins_anew_tells_where_the_run_went_on(tmp_path: Path, begins: int, lost: int) -> None:
+    table = killed_table(2)
+    kills = pc.fill_null(pc.equal(table["part"], "kill"), False)
+    kill = pc.replace_substring(table["kill"], '"kept": 8', '"kept": 0')
+    table = table.set_column(table.column_names.index("kill"), "kill", kill)
+    before = pc.and_(kills, pc.less(table["step"], begins))
+    inputs, check = case(tmp_path, table.filter(pc.invert(before)), "steps_lost <= 400 steps")
+    assert fact(check.run(inputs), "steps_lost").value == lost
+
+
+def test_a_run_that_never_goes_on_has_no_time(tmp_path: Path) -> None:
+    table = killed_table(4, torn=1)
+    dead = pc.fill_null(pc.equal(table["status"], "failed"), False)
+    kill = pc.if_else(dead, pc.replace_substring_regex(table["kill"], '"resume_s": [0-9.]+', '"resume_s": null'),
+                      table["kill"])  # fmt: skip
+    table = table.set_column(table.column_names.index("kill"), "kill", kill)
+    inputs, check = case(tmp_path, table, "time_to_resume <= 60 s")
+    assert check.run(inputs).weakens == [
+        "1 of 4 runs never went on after the kill: time_to_resume is that of the others"
+    ]
+
+
 def test_with_one_seed_all_numbers_must_be_repeated(tmp_path: Path) -> None:
     def one_seed(noisy: bool) -> CheckResult:
         table = killed_table(2)
