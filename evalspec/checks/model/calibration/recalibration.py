@@ -15,6 +15,7 @@ from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.remedies import Recalibrate
 from evalspec.evidence.words import in_percent
 from evalspec.scoring.losses import brier_losses, log_losses
+from evalspec.scoring.on_demand import shown_bounds
 from evalspec.stats.calibration import expected_error as calibration
 from evalspec.stats.calibration import recalibration
 
@@ -151,8 +152,8 @@ def table(found: Suggestion, level: float) -> Table:
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = [
         (
-            TITLES[name], one.fitted_on or None, one.error.n, one.error.value, one.error.bound(level, "lower"),
-            one.error.bound(level, "upper"), one.log_loss, one.brier, one.accuracy,
+            TITLES[name], one.fitted_on or None, one.error.n, one.error.value,
+            *shown_bounds(one.error, level, required=True), one.log_loss, one.brier, one.accuracy,
             "suggested" if name == found.chosen and name is not None else "",
         )
         for name, one in found.tried.items()
