@@ -15,6 +15,11 @@ from evalspec.stats.value_only import ValueOnly
 _SHOWN = ContextVar("_SHOWN", default=True)
 
 
+def shown() -> bool:
+    """False while a check is made again for its tests alone, and what is only told is not looked for."""
+    return _SHOWN.get()
+
+
 @contextmanager
 def nothing_shown() -> Iterator[None]:
     """Tables have no bounds meanwhile: the check is made again for its tests alone."""
@@ -92,7 +97,7 @@ def shown_bounds(estimate: Estimate, confidence: float, required: bool) -> tuple
         confidence: Of each bound by itself.
         required: A requirement is about it.
     """
-    if not _SHOWN.get() or (isinstance(estimate, OnDemand) and not required):
+    if not shown() or (isinstance(estimate, OnDemand) and not required):
         return None, None
     return estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
 
