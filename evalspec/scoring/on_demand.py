@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.value_only import ValueOnly
+
+_SHOWN = ContextVar("_SHOWN", default=True)
+
+
+def shown() -> bool:
+    """False while a check is made again for its tests alone, and what is only told is not looked for."""
+    return _SHOWN.get()
+
+
+@contextmanager
+def nothing_shown() -> Iterator[None]:
+    """Tables have no bounds meanwhile: the check is made again for its tests alone."""
+    before = _SHOWN.set(False)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(before)
 
 
 @dataclass(frozen=True)
@@ -71,12 +90,14 @@ class NoComparison(Comparison):
 def shown_bounds(estimate: Estimate, confidence: float, required: bool) -> tuple[float | None, float | None]:
     """Lower and upper bound for a table or a chart; None where they'd cost a bootstrap that nobody required.
 
+    None of a check that is made again for its tests alone (`nothing_shown`) has any.
+
     Args:
         estimate: What is shown.
         confidence: Of each bound by itself.
         required: A requirement is about it.
     """
-    if isinstance(estimate, OnDemand) and not required:
+    if not shown() or (isinstance(estimate, OnDemand) and not required):
         return None, None
     return estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, lru_cache
 
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.calibration.bins import Bins
 from evalspec.stats.calibration.gap import GapDesign, why_unbounded
 from evalspec.stats.invert import bound_from_p, bound_not_beyond, p_not_beyond, upper_of_largest
+
+
+def once_each(p_values: Iterable[Callable[[float], float]]) -> tuple[Callable[[float], float], ...]:
+    """The same p-values, reckoned once a threshold: bisections at all confidences ask about the same thresholds."""
+    return tuple(lru_cache(maxsize=None)(one) for one in p_values)
 
 
 class BinnedError(Estimate):
@@ -32,10 +38,10 @@ class BinnedError(Estimate):
         """Reason why there is no bound, or None."""
         return why_unbounded(self.n, self.design)
 
-    @property
+    @cached_property
     @abstractmethod
     def _within(self) -> Sequence[Callable[[float], float]]:
-        """p-values that it lies within a threshold, of which the largest counts."""
+        """p-values that it lies within a threshold, of which the largest counts; each asked for once a threshold."""
 
     @abstractmethod
     def _beyond(self, threshold: float) -> float:

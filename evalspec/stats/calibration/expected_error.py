@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from evalspec.stats.calibration.binned_error import DebiasedError
+from evalspec.stats.calibration.binned_error import DebiasedError, once_each
 from evalspec.stats.calibration.bins import (
     EXPECTED_WRONG,
     Bins,
@@ -136,12 +136,12 @@ class CalibrationError(DebiasedError):
     def _beyond(self, threshold: float) -> float:
         return self._overall.beyond(threshold) if len(self.bins.count) == 1 else self._p_fail(threshold)
 
-    @property
-    def _within(self) -> list[Callable[[float], float]]:
+    @cached_property
+    def _within(self) -> tuple[Callable[[float], float], ...]:
         """p-values that all rows, and the kinds of bins that are asked, lie within a threshold."""
         few = quarters(self.bins, self.spreads[1], self._cells, self.design_effect, absolute)
         asked = (*self.spreads[1:], *few)
-        return [self._p_overall, *(partial(one.within, design=self.design) for one in asked)]
+        return once_each([self._p_overall, *(partial(one.within, design=self.design) for one in asked)])
 
     def _p_overall(self, threshold: float) -> float:
         """p-value of the gap over all rows, which may say more where all bins lie a little to the same side.

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats.calibration.binned_error import BinnedError
+from evalspec.stats.calibration.binned_error import BinnedError, once_each
 from evalspec.stats.calibration.bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, picked
 from evalspec.stats.calibration.finer_bins import Spread, absolute, bin_of, finer
 from evalspec.stats.calibration.gap import (
@@ -72,12 +72,12 @@ class MaximumCalibrationError(BinnedError, NByScaling):
         return min(1.0, len(self._parts) * min(gap.beyond(threshold) for gap, _ in self._parts))
 
     @cached_property
-    def _within(self) -> list[Callable[[float], float]]:
+    def _within(self) -> tuple[Callable[[float], float], ...]:
         """p-values that each bin, and what is finer inside of it, lies within a threshold."""
         p_values: list[Callable[[float], float]] = []
         for gap, inside in self._parts:
             p_values += [gap.within, *(partial(one.within, design=self.design) for one in inside)]
-        return p_values
+        return once_each(p_values)
 
     @cached_property
     def _parts(self) -> list[tuple[ConfidenceGap, tuple[Spread, ...]]]:

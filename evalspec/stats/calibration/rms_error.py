@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from evalspec.stats.calibration.binned_error import DebiasedError
+from evalspec.stats.calibration.binned_error import DebiasedError, once_each
 from evalspec.stats.calibration.bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, smoothed
 from evalspec.stats.calibration.finer_bins import LOSS, Squares, kinds, squared
 from evalspec.stats.calibration.folded_normals import without_noise
@@ -98,13 +98,13 @@ class RmsCalibrationError(DebiasedError):
             return beyond
         return min(1.0, beyond, 2.0 * self._tails(self._cautious, threshold)[1])
 
-    @property
-    def _within(self) -> list[Callable[[float], float]]:
+    @cached_property
+    def _within(self) -> tuple[Callable[[float], float], ...]:
         """p-values that all rows, and all kinds of bins, lie within a threshold."""
         # The mean square is never below the squared gap over all rows.
         p_values: list[Callable[[float], float]] = [self._overall.within]
         p_values += [partial(one.within, design=self.design) for one in self._kinds]
-        return p_values if len(self.bins.count) == 1 else [*p_values, self._p_spread]
+        return once_each(p_values if len(self.bins.count) == 1 else [*p_values, self._p_spread])
 
     def _p_spread(self, threshold: float) -> float:
         return self._tails(smoothed(self.bins), threshold)[0]

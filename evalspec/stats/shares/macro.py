@@ -18,6 +18,7 @@ from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 _WIDEST = 60.0
 """Of the multiplier, as asinh: beyond any that rows can need."""
+_EXACT = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +194,22 @@ class MeanOfProportions(Estimate):
         return f"score interval over {len(self.rows)} classes, corrected for skewness and continuity"
 
     def bound(self, confidence: float, side: Side) -> float | None:
-        """One-sided bound, by inversion of the score test."""
-        return bound_from_p(self._p, confidence, side, float(np.mean(self.successes / self.rows)), (0.0, 1.0))
+        """One-sided bound, by inversion of the score test: in the multiplier, from which shares and average follow."""
+        alpha, inner, outer = 1.0 - confidence, 0.0, _WIDEST if side == "lower" else -_WIDEST
+        if confidence <= 0.5 or self._p_of(self._shares_at(0.0), side) <= alpha:
+            # It may lie beyond the value.
+            return bound_from_p(self._p, confidence, side, float(np.mean(self.successes / self.rows)), (0.0, 1.0))
+        near, far = (float(np.mean(self._shares_at(math.sinh(one)))) for one in (inner, outer))
+        if self._p_of(self._shares_at(math.sinh(outer)), side) > alpha:
+            return 0.0 if side == "lower" else 1.0
+        while abs(near - far) > _EXACT and abs(outer - inner) > _EXACT * max(1.0, abs(outer)):
+            middle = 0.5 * (outer + inner)
+            shares = self._shares_at(math.sinh(middle))
+            if self._p_of(shares, side) <= alpha:
+                outer, far = middle, float(np.mean(shares))
+            else:
+                inner, near = middle, float(np.mean(shares))
+        return far
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """The score test at the threshold."""
@@ -214,12 +229,15 @@ class MeanOfProportions(Estimate):
         return math.ceil(self.n * ((reach / distance) ** 2 + 2.0 * self._half_step / distance))
 
     def _p(self, threshold: float, side: Side) -> float:
-        from scipy.special import ndtr
-
-        sign = 1.0 if side == "lower" else -1.0
         if not 0.0 < threshold < 1.0:
             return 0.0 if (threshold <= 0.0) == (side == "lower") else 1.0
-        shares = self._shares_under(threshold)
+        return self._p_of(self._shares_under(threshold), side)
+
+    def _p_of(self, shares: FloatArray, side: Side) -> float:
+        """The p-value at the average of these shares, which are the likeliest ones with it."""
+        from scipy.special import ndtr
+
+        sign, threshold = 1.0 if side == "lower" else -1.0, float(np.mean(shares))
         variance = self._variance(shares)
         weights = 1.0 / (len(self.rows) * self.rows)
         third = float(np.sum(weights**3 * self.rows * shares * (1.0 - shares) * (1.0 - 2.0 * shares)))

@@ -309,12 +309,12 @@ class Percentile(Queries, Estimate):
 
         grid = np.unique(np.linspace(0, self.n - 1, _GRID).astype(np.int64))
         grid = np.unique(np.append(grid, np.linspace(rank(self.n, self.p), self.n - 1, _GRID).astype(np.int64)))
-        failing = [place for place, index in enumerate(grid) if fails(int(index))]
-        if not failing:
+        last = next((place for place in reversed(range(len(grid))) if fails(int(grid[place]))), None)
+        if last is None:
             return 0
-        if failing[-1] == len(grid) - 1:
+        if last == len(grid) - 1:
             return None
-        return _last(fails, int(grid[failing[-1]]), int(grid[failing[-1] + 1]) - 1) + 1
+        return _last(fails, int(grid[last]), int(grid[last + 1]) - 1) + 1
 
     def _lower_index(self, confidence: float) -> int | None:
         """Place of the largest observation at which the share over is shown to be too large."""

@@ -15,6 +15,7 @@ from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.remedies import Recalibrate
 from evalspec.evidence.words import in_percent
 from evalspec.scoring.losses import brier_losses, log_losses
+from evalspec.scoring.on_demand import shown, shown_bounds
 from evalspec.stats.calibration import expected_error as calibration
 from evalspec.stats.calibration import recalibration
 
@@ -94,8 +95,10 @@ def suggest(check: Calibration, inputs: Inputs, rows: Predictions) -> Suggestion
         fitted = recalibration.METHODS[name](rows.probabilities[on], truth[on])
         if fitted is not None:
             maps[name] = fitted
-    clusters = None if rows.clusters is None else rows.clusters[few]
-    chosen = recalibration.choose(rows.probabilities[few], truth[few], list(maps), inputs.rng, clusters)
+    chosen = None
+    if shown():
+        clusters = None if rows.clusters is None else rows.clusters[few]
+        chosen = recalibration.choose(rows.probabilities[few], truth[few], list(maps), inputs.rng, clusters)
     tried: dict[str | None, Tried] = {None: _judged(check, rows, judge, None, 0)}
     tried |= {name: _judged(check, rows, judge, fitted, len(fitted_on[name])) for name, fitted in maps.items()}
     return Suggestion(tried, chosen if judge.any() else None)
@@ -151,8 +154,8 @@ def table(found: Suggestion, level: float) -> Table:
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = [
         (
-            TITLES[name], one.fitted_on or None, one.error.n, one.error.value, one.error.bound(level, "lower"),
-            one.error.bound(level, "upper"), one.log_loss, one.brier, one.accuracy,
+            TITLES[name], one.fitted_on or None, one.error.n, one.error.value,
+            *shown_bounds(one.error, level, required=True), one.log_loss, one.brier, one.accuracy,
             "suggested" if name == found.chosen and name is not None else "",
         )
         for name, one in found.tried.items()

@@ -10,7 +10,7 @@ import numpy as np
 from evalspec.checks.model.calibration.recalibration import TITLES
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Histogram, Reference, Series, Table
 from evalspec.evidence.words import in_percent, or_list, plural
-from evalspec.scoring.on_demand import band, known
+from evalspec.scoring.on_demand import band, known, shown_bounds
 from evalspec.stats.calibration.expected_error import CalibrationError, ece_band
 from evalspec.stats.shares.proportion import Proportion
 
@@ -135,7 +135,7 @@ def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table
     rows: list[tuple[Cell, ...]] = []
     for k in order:
         one = found.classes[k]
-        rows.append((names[k], *found.shares[k], one.value, one.bound(level, "lower"), one.bound(level, "upper")))
+        rows.append((names[k], *found.shares[k], one.value, *shown_bounds(one, level, required=True)))
     more = f" The {CLASSES} worst of {len(names)}." if len(names) > CLASSES else ""
     caption = f"Said: mean probability of the class; true: its share of the rows.{more}"
     return Table(title="Classes", caption=caption, columns=columns, rows=tuple(rows))

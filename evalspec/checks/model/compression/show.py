@@ -26,6 +26,7 @@ from evalspec.evidence.blocks import (
 )
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.words import in_percent
+from evalspec.scoring.on_demand import shown_bounds
 from evalspec.scoring.scored_rows import Undefined
 from evalspec.scoring.show import cells_of, example
 
@@ -122,7 +123,7 @@ def _verdict_table(check: Compression, one: ComparedModel, confidence: float) ->
 def _bounds(estimate: Estimate | Fact, confidence: float) -> tuple[float | None, float | None]:
     if isinstance(estimate, Fact):
         return None, None
-    return estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
+    return shown_bounds(estimate, confidence, required=True)
 
 
 def _levels(baseline: Scored, held: Sequence[ComparedModel]) -> Table:

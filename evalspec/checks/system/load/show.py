@@ -15,6 +15,7 @@ from evalspec.evidence.reasons import OnlyWorse
 from evalspec.evidence.units import format_quantity
 from evalspec.evidence.words import in_percent
 from evalspec.measure.arrivals import describe
+from evalspec.scoring.on_demand import shown_bounds
 from evalspec.stats.timing.percentile import percentile
 from evalspec.timing import samples, streams_show
 from evalspec.timing.budget import PERCENTILES
@@ -92,7 +93,7 @@ def _against_load(
             estimate = run.latency(name)
             if estimate.value is None:
                 continue
-            lower, upper = estimate.bound(confidence, "lower"), estimate.bound(confidence, "upper")
+            lower, upper = shown_bounds(estimate, confidence, required=True)
             value = estimate.value
             points.append(
                 (run.traffic.asked_qps, value, value if lower is None else lower, value if upper is None else upper)
