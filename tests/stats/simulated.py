@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ RESAMPLED = np.array([0.08, 0.08, 0.006, 0.006])
 """The same where bounds are resampled."""
 
 MISSED = 1e-4
-"""Chance that a simulation ends early on a rate that all of its samples would show to be too high, but for this chance."""
+"""Chance that a simulation ends early on a rate that all of its samples would show to be too high."""
 LOOK_EACH = 10
 """Samples between two looks at whether they are enough."""
 
@@ -57,10 +57,10 @@ def until_settled(
     low = np.where(may > 0, betaincinv(np.maximum(may, 1.0), repeats - may + 1.0, 0.001), 0.0)
     high = betaincinv(may + 1.0, repeats - may, 1.0 - MISSED)
     drawn: list[Sample] = []
-    wrong = np.zeros_like(may)
+    wrong = np.zeros(1)
     for sample in islice(samples, repeats):
         drawn.append(sample)
-        wrong += np.asarray(errs(sample), dtype=np.float64)
+        wrong = wrong + np.asarray(errs(sample), dtype=np.float64)
         if len(drawn) % LOOK_EACH == 0:
             ratio = xlogy(wrong, low / high) + xlogy(len(drawn) - wrong, (1.0 - low) / (1.0 - high))
             if (ratio >= -math.log(MISSED)).all():
@@ -69,13 +69,27 @@ def until_settled(
 
 
 def enough(found: Iterable[Pair], most: NDArray[np.float64] = ALLOWED, repeats: int = REPEATS) -> list[Pair]:
-    """The `p_values` of the first samples, `until_settled` that none of `wrong_claims` is more frequent than it may be."""
-    return until_settled(found, lambda pair: wrong_claims([pair]), most, repeats)
+    """The `p_values` of the first samples, `until_settled` that no wrong claim is more frequent than it may be."""
+    return until_settled(found, _claims, most, repeats)
+
+
+def enough_of_each(
+    found: Iterable[Sequence[Pair]], most: NDArray[np.float64] = ALLOWED, repeats: int = REPEATS
+) -> list[list[Pair]]:
+    """The same of several estimates of each sample: a list for each of them."""
+    drawn = until_settled(found, lambda pairs: [_claims(pair) for pair in pairs], most, repeats)
+    return [list(pairs) for pairs in zip(*drawn, strict=True)]
 
 
 def mostly(happens: Iterable[bool], least: float, repeats: int) -> float:
     """Share of samples in which something happens, `until_settled` that it is at least so large."""
     return float(np.mean(until_settled(happens, lambda one: [not one], [1.0 - least], repeats)))
+
+
+def _claims(pair: Pair) -> list[bool]:
+    """Which bounds miss the truth, in the order of `ALLOWED`."""
+    p = [1.0 if one is None else one for one in pair]
+    return [one <= level for level in (0.05, 0.002) for one in p]
 
 
 def wrong_claims(found: Iterable[Pair]) -> NDArray[np.float64]:
