@@ -70,14 +70,14 @@ def until_settled(
 
 def enough(found: Iterable[Pair], most: NDArray[np.float64] = ALLOWED, repeats: int = REPEATS) -> list[Pair]:
     """The `p_values` of the first samples, `until_settled` that no wrong claim is more frequent than it may be."""
-    return until_settled(found, _claims, most, repeats)
+    return until_settled(found, claims, most, repeats)
 
 
 def enough_of_each(
     found: Iterable[Sequence[Pair]], most: NDArray[np.float64] = ALLOWED, repeats: int = REPEATS
 ) -> list[list[Pair]]:
     """The same of several estimates of each sample: a list for each of them."""
-    drawn = until_settled(found, lambda pairs: [_claims(pair) for pair in pairs], most, repeats)
+    drawn = until_settled(found, lambda pairs: [claims(pair) for pair in pairs], most, repeats)
     return [list(pairs) for pairs in zip(*drawn, strict=True)]
 
 
@@ -86,7 +86,7 @@ def mostly(happens: Iterable[bool], least: float, repeats: int) -> float:
     return float(np.mean(until_settled(happens, lambda one: [not one], [1.0 - least], repeats)))
 
 
-def _claims(pair: Pair) -> list[bool]:
+def claims(pair: Pair) -> list[bool]:
     """Which bounds miss the truth, in the order of `ALLOWED`."""
     p = [1.0 if one is None else one for one in pair]
     return [one <= level for level in (0.05, 0.002) for one in p]
