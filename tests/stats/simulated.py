@@ -23,8 +23,6 @@ RESAMPLED = np.array([0.08, 0.08, 0.006, 0.006])
 
 MISSED = 1e-4
 """Chance that a simulation ends early on a rate that all of its samples would show to be too high."""
-LOOK_EACH = 10
-"""Samples between two looks at whether they are enough."""
 
 Sample = TypeVar("Sample")
 Pair = tuple[float | None, float | None]
@@ -36,7 +34,7 @@ def p_values(estimate: Estimate, truth: float) -> Pair:
 
 
 def until_settled(
-    samples: Iterable[Sample], errs: Callable[[Sample], ArrayLike], most: ArrayLike, repeats: int
+    samples: Iterable[Sample], errs: Callable[[Sample], ArrayLike], most: ArrayLike, repeats: int, least: int = 1
 ) -> list[Sample]:
     """The first samples, as many as it takes to know that all would err no more often than they may.
 
@@ -46,9 +44,10 @@ def until_settled(
 
     Args:
         samples: At least ``repeats``, or as many as there are.
-        errs: Whether a sample errs, in each of several ways.
+        errs: Whether a sample errs, in each of several ways; NaN where it says nothing of that.
         most: Shares of samples that may err in each way: what will be asserted of those that were drawn.
         repeats: Samples at most.
+        least: Samples at least.
 
     References:
         Wald (1945), Sequential tests of statistical hypotheses, Annals of Mathematical Statistics 16(2).
@@ -57,14 +56,14 @@ def until_settled(
     low = np.where(may > 0, betaincinv(np.maximum(may, 1.0), repeats - may + 1.0, 0.001), 0.0)
     high = betaincinv(may + 1.0, repeats - may, 1.0 - MISSED)
     drawn: list[Sample] = []
-    wrong = np.zeros(1)
+    wrong = known = np.zeros(may.shape)
     for sample in islice(samples, repeats):
         drawn.append(sample)
-        wrong = wrong + np.asarray(errs(sample), dtype=np.float64)
-        if len(drawn) % LOOK_EACH == 0:
-            ratio = xlogy(wrong, low / high) + xlogy(len(drawn) - wrong, (1.0 - low) / (1.0 - high))
-            if (ratio >= -math.log(MISSED)).all():
-                break
+        now = np.asarray(errs(sample), dtype=np.float64)
+        wrong, known = wrong + (now == 1.0), known + ~np.isnan(now)
+        ratio = xlogy(wrong, low / high) + xlogy(known - wrong, (1.0 - low) / (1.0 - high))
+        if len(drawn) >= least and (ratio >= -math.log(MISSED)).all():
+            break
     return drawn
 
 
@@ -84,6 +83,11 @@ def enough_of_each(
 def mostly(happens: Iterable[bool], least: float, repeats: int) -> float:
     """Share of samples in which something happens, `until_settled` that it is at least so large."""
     return float(np.mean(until_settled(happens, lambda one: [not one], [1.0 - least], repeats)))
+
+
+def rarely(happens: Iterable[bool], most: float, repeats: int) -> float:
+    """Share of samples in which something happens, `until_settled` that it is no larger."""
+    return float(np.mean(until_settled(happens, lambda one: [one], [most], repeats)))
 
 
 def claims(pair: Pair) -> list[bool]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -8,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 from evalspec.errors import InputError
 from evalspec.stats.clusters import design_effect, design_effects
 from evalspec.stats.shares.proportion import Proportion, binomial_power, proportion, rows_for_power
-from tests.stats.simulated import SIDES, allowed, clusters_of, p_values, wrong_claims
+from tests.stats.simulated import SIDES, Pair, allowed, clusters_of, enough, p_values, wrong_claims
 
 TRUTHS = (0.5, 0.9, 0.95, 0.98, 0.99)
 
@@ -174,12 +176,13 @@ def test_a_few_large_clusters_among_small_ones_err_no_more_often(large: int, siz
     """By what is seen alone they err in 17 to 30 % at 95 %: all large ones may happen to be right."""
     rng, repeats = np.random.default_rng([large, size, small]), 800
     codes = np.repeat(np.arange(large + count), np.repeat([size, small], [large, count]))
-    found = []
-    for _ in range(repeats):
-        right = rng.beta(0.95 * 0.7 / 0.3, 0.05 * 0.7 / 0.3, large + count)
-        estimate = proportion(rng.random(len(codes)) < right[codes], codes)
-        found.append(p_values(estimate, 0.95))
-    wrong = wrong_claims(found)
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            right = rng.beta(0.95 * 0.7 / 0.3, 0.05 * 0.7 / 0.3, large + count)
+            yield p_values(proportion(rng.random(len(codes)) < right[codes], codes), 0.95)
+
+    wrong = wrong_claims(enough(samples(), allowed(repeats), repeats))
     assert (wrong <= allowed(repeats)).all(), wrong
 
 
