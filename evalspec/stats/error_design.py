@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
@@ -59,12 +60,13 @@ class ErrorDesign:
             return 0.0
         if side == "upper":
             noise = TO_PASS * self.noise
-            most = _mean(threshold, noise) + float(ndtri(alpha)) * _deviation(threshold, noise)
-            return float(ndtr((most - _mean(truth, noise)) / (WIDER * _deviation(truth, noise))))
+            (at, around), (mean, deviation) = _plain(threshold, noise), _plain(truth, noise)
+            most = at + float(ndtri(alpha)) * around
+            return float(ndtr((most - mean) / (WIDER * deviation)))
         noise = TO_FAIL * self.noise
         error = noise / math.sqrt(BINS)
         least = threshold + NULL * noise - float(ndtri(alpha / 2.0)) * error
-        return float(ndtr((_mean(truth, noise) - least) / error))
+        return float(ndtr((_plain(truth, noise)[0] - least) / error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,8 @@ def recorded_error(value: float, upper: float, confidence: float) -> ErrorDesign
         return None
     for _ in range(_STEPS):
         noise = math.sqrt(low * high)
-        if _mean(upper, noise) - z * _deviation(upper, noise) > _mean(value, noise):
+        mean, deviation = _plain(upper, noise)
+        if mean - z * deviation > _plain(value, noise)[0]:
             low = noise
         else:
             high = noise
@@ -168,12 +171,9 @@ def _score(confidence: float) -> float:
     return float(ndtri(confidence))
 
 
-def _mean(error: float, noise: float) -> float:
-    """Mean of the plain value."""
-    return noise * float(folded_mean(error / noise))
-
-
-def _deviation(error: float, noise: float) -> float:
-    """Standard deviation of the plain value."""
+@lru_cache(maxsize=16)
+def _plain(error: float, noise: float) -> tuple[float, float]:
+    """Mean and standard deviation of the plain value; a search asks again and again at the threshold."""
     shift = error / noise
-    return noise * math.sqrt(max(1e-9, 1.0 + shift**2 - float(folded_mean(shift)) ** 2) / BINS)
+    mean = float(folded_mean(shift))
+    return noise * mean, noise * math.sqrt(max(1e-9, 1.0 + shift**2 - mean**2) / BINS)

@@ -25,7 +25,7 @@ from evalspec.stats.clusters import cluster_codes
 from evalspec.stats.resampling import bootstrap, resample
 from evalspec.stats.resampling.bootstrap import bca, paired_statistic
 from evalspec.stats.resampling.resample import ResamplingPlan
-from tests.stats.simulated import REPEATS, RESAMPLED, Pair, bounded, p_values, wrong_claims
+from tests.stats.simulated import REPEATS, RESAMPLED, Pair, bounded, enough, p_values, wrong_claims
 
 Rows = tuple[np.ndarray, ...]
 Statistic = OfMeans | OfCounts | OfPrecision
@@ -89,31 +89,37 @@ def alone(
     smallest: Callable[[Rows], int] | None = None,
     clusters: np.ndarray | None = None,
 ) -> list[Pair]:
-    """p-values at the truth in every sample."""
-    rng, found = np.random.default_rng(17), []
-    for _ in range(0, REPEATS, TOGETHER):
-        samples = [draw(rng) for _ in range(TOGETHER)]
+    """p-values at the truth in enough samples."""
+    rng = np.random.default_rng(17)
+
+    def together() -> list[Pair]:
+        samples, found = [draw(rng) for _ in range(TOGETHER)], []
         with resampled_together(statistic, [(rows,) for rows in samples], clusters, rng):
             for rows in samples:
                 few = None if smallest is None else smallest(rows)
                 estimate = bca(statistic, rows, rng=rng, alpha=0.05, smallest_class=few, clusters=clusters)
                 found.append(p_values(estimate, truth))
-    return found
+        return found
+
+    return enough((pair for _ in range(0, REPEATS, TOGETHER) for pair in together()), RESAMPLED)
 
 
 def paired(
     statistic: Statistic, draw: DrawPair, truth: float, smallest: Callable[[Rows], int] | None = None
 ) -> list[Pair]:
-    """p-values of the difference of two models at the true one in every sample."""
-    rng, found = np.random.default_rng(18), []
-    for _ in range(0, REPEATS, TOGETHER):
-        samples = [draw(rng) for _ in range(TOGETHER)]
+    """p-values of the difference of two models at the true one in enough samples."""
+    rng = np.random.default_rng(18)
+
+    def together() -> list[Pair]:
+        samples, found = [draw(rng) for _ in range(TOGETHER)], []
         with resampled_together(statistic, samples, None, rng):
             for candidate, baseline in samples:
                 few = None if smallest is None else smallest(candidate)
                 pair = paired_statistic(statistic, candidate, baseline, rng=rng, alpha=0.05, smallest_class=few)
                 found.append(p_values(pair.difference(), truth))
-    return found
+        return found
+
+    return enough((pair for _ in range(0, REPEATS, TOGETHER) for pair in together()), RESAMPLED)
 
 
 @pytest.mark.parametrize("ties", [False, True])

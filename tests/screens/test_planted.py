@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from evalspec.evidence.screens import LEVEL
 from evalspec.loading import LoadOptions, load
 from evalspec.planning import Plan
+from evalspec.screens.level import look, screen_names
 from tests.campaigns.sizes import examples
-from tests.screens.runs import PLANTED, SPEC, planned, screened, sound, with_suggestion
+from tests.screens.runs import PLANTED, SPEC, evidence, planned, screened, sound, with_suggestion
+from tests.stats.simulated import mostly, rarely
 
 UNDECIDED = ("raters", "repeats", "outputs")
 """No requirement decides what these look at."""
@@ -21,11 +25,20 @@ def of(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     return planned(tmp_path_factory.mktemp("spec"))
 
 
+MOST_QUESTIONS = 2000
+"""More than all screens of a run here ask together."""
+
+
 def sees(of: Plan, story: str, seed: int) -> bool:
+    """Whether the suspicion stands; its screen looks alone at first, at what would stand beside all questions."""
     screen, subject, plant = PLANTED[story]
     rng = np.random.default_rng(seed)
     rows = sound(rng)
     plant(rows, rng)
+    (name,) = [one for one in screen_names() if one.endswith(f"/{screen}")]
+    for one in look(name, evidence(of, rows).for_screen(name)).suspicions:
+        if one.subject == subject and (one.p_value is None or one.p_value <= LEVEL / MOST_QUESTIONS):
+            return True
     return any((one.screen, one.subject) == (screen, subject) for one in screened(of, rows).suspicions)
 
 
@@ -37,6 +50,7 @@ def test_what_is_planted_is_told_with_a_requirement_that_loads(of: Plan, story: 
     assert screened(of, rows).suspicions == ()
     plant(rows, rng)
     found = screened(of, rows)
+    assert found.questions < MOST_QUESTIONS / 2
     (told,) = [one for one in found.suspicions if (one.screen, one.subject) == (screen, subject)]
     assert any(letter.isdigit() for letter in told.sentence)
     if told.suggestion:
@@ -92,11 +106,17 @@ def test_rows_from_elsewhere_may_be_unlike(tmp_path: Path) -> None:
 def test_at_most_one_sound_run_in_fifty_shows_a_screen(of: Plan) -> None:
     """Level 1 % over all screens of a run; the bar allows two in a hundred, for chance."""
     runs = examples(300)
-    told = sum(bool(screened(of, sound(np.random.default_rng(seed))).suspicions) for seed in range(runs))
-    assert told <= 0.02 * runs
+
+    def told() -> Iterator[bool]:
+        for seed in range(runs):
+            found = screened(of, sound(np.random.default_rng(seed)))
+            assert found.questions < MOST_QUESTIONS / 2
+            yield bool(found.suspicions)
+
+    assert rarely(told(), 0.02, runs) <= 0.02
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("story", list(PLANTED))
 def test_nine_of_ten_planted_defects_are_told(of: Plan, story: str) -> None:
-    assert sum(sees(of, story, 10_000 + seed) for seed in range(30)) >= 27
+    assert mostly((sees(of, story, 10_000 + seed) for seed in range(30)), 0.9, 30) >= 0.9

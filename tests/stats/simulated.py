@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
+from scipy.special import betaincinv, xlogy
 
 from evalspec.evidence.estimate import Estimate, Side
 
@@ -17,12 +21,79 @@ ALLOWED = np.array([0.065, 0.065, 0.006, 0.006])
 RESAMPLED = np.array([0.08, 0.08, 0.006, 0.006])
 """The same where bounds are resampled."""
 
+MISSED = 1e-4
+"""Chance that a simulation ends early on a rate that all of its samples would show to be too high."""
+
+Sample = TypeVar("Sample")
 Pair = tuple[float | None, float | None]
 
 
 def p_values(estimate: Estimate, truth: float) -> Pair:
     """Evidence that the parameter lies above the truth, and below it."""
     return estimate.p_value(truth, "lower"), estimate.p_value(truth, "upper")
+
+
+def until_settled(
+    samples: Iterable[Sample], errs: Callable[[Sample], ArrayLike], most: ArrayLike, repeats: int, least: int = 1
+) -> list[Sample]:
+    """The first samples, as many as it takes to know that all would err no more often than they may.
+
+    A sequential probability ratio test for each error: the largest rate that all samples show to be too high in 1 of
+    1,000 cases at most, against the smallest one that they overlook in 1 of 10,000 at most. Of the latter and larger
+    ones no more than 1 in 10,000 ends the samples early. Where the rate lies in between, or over both, all are drawn.
+
+    Args:
+        samples: At least ``repeats``, or as many as there are.
+        errs: Whether a sample errs, in each of several ways; NaN where it says nothing of that.
+        most: Shares of samples that may err in each way: what will be asserted of those that were drawn.
+        repeats: Samples at most.
+        least: Samples at least.
+
+    References:
+        Wald (1945), Sequential tests of statistical hypotheses, Annals of Mathematical Statistics 16(2).
+    """
+    may = np.floor(np.asarray(most, dtype=np.float64) * repeats + 1e-9)
+    low = np.where(may > 0, betaincinv(np.maximum(may, 1.0), repeats - may + 1.0, 0.001), 0.0)
+    high = betaincinv(may + 1.0, repeats - may, 1.0 - MISSED)
+    drawn: list[Sample] = []
+    wrong = known = np.zeros(may.shape)
+    for sample in islice(samples, repeats):
+        drawn.append(sample)
+        now = np.asarray(errs(sample), dtype=np.float64)
+        wrong, known = wrong + (now == 1.0), known + ~np.isnan(now)
+        ratio = xlogy(wrong, low / high) + xlogy(known - wrong, (1.0 - low) / (1.0 - high))
+        if len(drawn) >= least and (ratio >= -math.log(MISSED)).all():
+            break
+    return drawn
+
+
+def enough(found: Iterable[Pair], most: NDArray[np.float64] = ALLOWED, repeats: int = REPEATS) -> list[Pair]:
+    """The `p_values` of the first samples, `until_settled` that no wrong claim is more frequent than it may be."""
+    return until_settled(found, claims, most, repeats)
+
+
+def enough_of_each(
+    found: Iterable[Sequence[Pair]], most: NDArray[np.float64] = ALLOWED, repeats: int = REPEATS
+) -> list[list[Pair]]:
+    """The same of several estimates of each sample: a list for each of them."""
+    drawn = until_settled(found, lambda pairs: [claims(pair) for pair in pairs], most, repeats)
+    return [list(pairs) for pairs in zip(*drawn, strict=True)]
+
+
+def mostly(happens: Iterable[bool], least: float, repeats: int) -> float:
+    """Share of samples in which something happens, `until_settled` that it is at least so large."""
+    return float(np.mean(until_settled(happens, lambda one: [not one], [1.0 - least], repeats)))
+
+
+def rarely(happens: Iterable[bool], most: float, repeats: int) -> float:
+    """Share of samples in which something happens, `until_settled` that it is no larger."""
+    return float(np.mean(until_settled(happens, lambda one: [one], [most], repeats)))
+
+
+def claims(pair: Pair) -> list[bool]:
+    """Which bounds miss the truth, in the order of `ALLOWED`."""
+    p = [1.0 if one is None else one for one in pair]
+    return [one <= level for level in (0.05, 0.002) for one in p]
 
 
 def wrong_claims(found: Iterable[Pair]) -> NDArray[np.float64]:

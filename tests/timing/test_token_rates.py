@@ -14,7 +14,7 @@ from evalspec.timing.budget import DECODE_RATE, OUTPUT_RATE, PREFILL_RATE, TOKEN
 from evalspec.timing.token_rates import arrived, rate_of
 from tests.checks.system.streamed import prefilled
 from tests.fakes import samples
-from tests.stats.simulated import allowed, p_values, wrong_claims
+from tests.stats.simulated import allowed, enough, p_values, wrong_claims
 from tests.timing.test_streams import MS, streams
 from tests.timing.test_streams import samples as sampled
 
@@ -101,11 +101,9 @@ def test_rates_of_five_processes_claim_as_seldom_too_much_as_is_said(name: str, 
     levels = rng.normal(1.0, spread, (RUNS, 5)).clip(0.3)
     base = token_rates({1: [alone(rng) for _ in range(300)]})[name].sizes[1].value
     assert base is not None
-    found = []
-    for row in levels:
-        batch = [faster(alone(rng), level, name) for level in row]
-        found.append(p_values(token_rates({1: batch})[name].sizes[1], base))
-    wrong = wrong_claims(found)
+    batches = ([faster(alone(rng), level, name) for level in row] for row in levels)
+    found = (p_values(token_rates({1: batch})[name].sizes[1], base) for batch in batches)
+    wrong = wrong_claims(enough(found, allowed(RUNS), RUNS))
     assert (wrong <= allowed(RUNS)).all()
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 from scipy import stats as reference
 
 from evalspec.checks.model.calibration.spec import Calibration
@@ -20,9 +23,11 @@ from evalspec.stats.calibration.classwise import classwise_calibration_error
 from evalspec.stats.calibration.expected_error import expected_calibration_error
 from evalspec.stats.calibration.rms_error import rms_calibration_error
 from evalspec.stats.conjunction import AllParts, ShareOfParts
+from evalspec.stats.drift import distances, nulls
 from evalspec.stats.drift.distances import ks_distance, total_variation, wasserstein
 from evalspec.stats.means.auc import roc_auc
 from evalspec.stats.means.mean import mean, paired_mean
+from evalspec.stats.resampling import bootstrap, resample
 from evalspec.stats.resampling.bootstrap import bca
 from evalspec.stats.resampling.jackknife import from_groups
 from evalspec.stats.shares.macro import MeanOfProportions, f1
@@ -203,8 +208,50 @@ def _variation(truth: float, rng: np.random.Generator) -> Estimate:
     return total_variation(rng.multinomial(2000, before), rng.multinomial(2000, after), rng=rng, alpha=ALPHA_FAIL)
 
 
+class Shared:
+    """Permutations, or resamples, that some samples in a row have in common.
+
+    They are drawn without a look at what rows hold, so that each sample's are what they would be alone.
+
+    Args:
+        make: Draws them.
+    """
+
+    SAMPLES = 50
+
+    def __init__(self, make: Callable[[np.random.Generator], NDArray[Any]]) -> None:
+        self.make = make
+        self.rng: np.random.Generator | None = None
+        self.used = 0
+        self.made = np.empty(0)
+
+    def of(self, rng: np.random.Generator) -> NDArray[Any]:
+        """Those of the next sample of this generator."""
+        if self.rng is not rng or self.used == self.SAMPLES:
+            self.rng, self.used, self.made = rng, 0, self.make(rng)
+        self.used += 1
+        return self.made
+
+
+def _permuted(rng: np.random.Generator) -> NDArray[np.float32]:
+    """Of 300 rows on either side."""
+    labels = np.broadcast_to(np.arange(600) < 300, (distances.permutations_for(ALPHA_FAIL), 600))
+    return nulls.heights(rng.permuted(labels, axis=1), 300, 300).astype(np.float32)
+
+
+def _drawn_again(rng: np.random.Generator) -> NDArray[np.float64]:
+    """How often each of 600 rows is drawn."""
+    return resample._counts(600, bootstrap.resamples_for(ALPHA_FAIL), rng)
+
+
+PERMUTED, DRAWN_AGAIN = Shared(_permuted), Shared(_drawn_again)
+
+
 def _distance(truth: float, rng: np.random.Generator) -> Estimate:
-    return wasserstein(rng.normal(size=300), rng.normal(truth, 1.0, 300), rng=rng, alpha=ALPHA_FAIL)
+    heights = PERMUTED.of(rng)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distances, "wasserstein_null", lambda gaps, *_: (heights @ gaps.astype(np.float32)).astype(float))
+        return wasserstein(rng.normal(size=300), rng.normal(truth, 1.0, 300), rng=rng, alpha=ALPHA_FAIL)
 
 
 def _kappa(truth: float, rng: np.random.Generator) -> Estimate:
@@ -220,8 +267,10 @@ def _mean_of(arrays: tuple[np.ndarray, ...], weights: np.ndarray) -> np.ndarray:
 
 def _resampled(truth: float, rng: np.random.Generator) -> Estimate:
     """Of so many rows that hardly any sample is without a bound."""
-    x = rng.gamma(4.0, 1.0, 600)
-    return bca(_mean_of, [x, rng.gamma(3.0, truth / 3.0, 600)], rng=rng, alpha=ALPHA_FAIL)
+    x, weights = rng.gamma(4.0, 1.0, 600), DRAWN_AGAIN.of(rng)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bootstrap, "replicates", lambda weighted, *_: weighted(weights))
+        return bca(_mean_of, [x, rng.gamma(3.0, truth / 3.0, 600)], rng=rng, alpha=ALPHA_FAIL)
 
 
 def _own_metric(truth: float, rng: np.random.Generator) -> Estimate:

@@ -168,8 +168,8 @@ class Levels:
         ranks = np.concatenate([steps, np.linspace(1, n, _NODES), share * n - steps, share * n + steps])
         edges = np.unique(np.clip(np.append(ranks, [0, share * n]), 0, n).astype(np.int64))
         nodes, weights = self.about[(edges[1:] + edges[:-1]) // 2], np.diff(edges) / n
-        in_bulk = np.zeros(n + 1) if self.bulk is None else np.append(0.0, np.cumsum(self.bulk))
-        of_bulk = np.diff(in_bulk[edges]) / n
+        to_here = np.zeros(n + 1) if self.bulk is None else np.append(0.0, np.cumsum(self.bulk))
+        of_bulk = np.diff(to_here[edges]) / n
         # As many times the spread of the others as the processes' medians show.
         times_bulk = max(self.bulk_spread / self.own, _EXACT)
         reach = _REACH * max(1.0, times_bulk)
@@ -177,10 +177,15 @@ class Levels:
         least, most = (self.own * math.sqrt(end) for end in (times.min(), times.max()))
         spreads = np.geomspace(least, most, _SPREADS)
         low, high = unmoved - reach * spreads, unmoved + reach * spreads
+        of_slow, shape = weights - of_bulk, (_SPREADS, len(nodes))
+        slow, in_bulk = np.zeros(shape), np.zeros(shape)
+        any_slow, any_bulk = np.flatnonzero(of_slow), np.flatnonzero(of_bulk)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             z = (nodes - middle[:, None]) / spreads[:, None]
-            over = ndtr(z) @ (weights - of_bulk) + ndtr(z / times_bulk) @ of_bulk
+            slow[:, any_slow] = ndtr(z[:, any_slow])
+            in_bulk[:, any_bulk] = ndtr(z[:, any_bulk] / times_bulk)
+            over = slow @ of_slow + in_bulk @ of_bulk
             low, high = np.where(over > share, middle, low), np.where(over > share, high, middle)
         return at, np.append(0.0, spreads), np.append(0.0, (0.5 * (low + high) - unmoved) / spreads)
 

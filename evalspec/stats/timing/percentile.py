@@ -210,7 +210,7 @@ class Percentile(Queries, Estimate):
 
     def _with_levels(self, counted: float | None, threshold: float, share: float, side: Side) -> float | None:
         """Evidence of counting, and of the processes' levels where they differ: queries can't tell by how much."""
-        if counted is None or not self._levels_count(side):
+        if counted is None or counted >= 1.0 or not self._levels_count(side):
             return counted
         if self._levels is None:
             return 1.0 if side == "upper" else counted
@@ -231,7 +231,7 @@ class Percentile(Queries, Estimate):
         """The same of so many times as many processes like these."""
         over, effect = times * int(self._counts(threshold).sum()), self._effect(threshold)
         binomial = at_most(over, times * self.n, share, effect)
-        if not self.differ:
+        if binomial >= 1.0 or not self.differ:
             return binomial
         shares = np.maximum(0.0, as_many(self._shares(threshold), times))
         return max(binomial, p_under(shares, share, self.n / len(self.processes), effect))
@@ -254,6 +254,8 @@ class Percentile(Queries, Estimate):
     def _p_over(self, threshold: float, share: float, effect: float, times: int = 1) -> float:
         """The same of so many times as many processes like these, which differ."""
         binomial = at_least(times * int(self._counts(threshold).sum()), times * self.n, share, effect)
+        if binomial >= 1.0:
+            return binomial
         shares = np.maximum(0.0, as_many(self._shares(threshold), times))
         return max(binomial, p_over(shares, share, self.n / len(self.processes)))
 

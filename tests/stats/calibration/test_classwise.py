@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,19 @@ from evalspec.evidence.estimate import Estimate
 from evalspec.stats.calibration.bins import joined
 from evalspec.stats.calibration.classwise import ClasswiseError, classwise_calibration_error
 from evalspec.stats.calibration.gap import GapDesign
-from tests.stats.simulated import ALLOWED, REPEATS, SIDES, allowed, bounded, clusters_of, p_values, wrong_claims
+from tests.stats.simulated import (
+    ALLOWED,
+    REPEATS,
+    SIDES,
+    Pair,
+    allowed,
+    bounded,
+    clusters_of,
+    enough,
+    mostly,
+    p_values,
+    wrong_claims,
+)
 
 Floats = NDArray[np.float64]
 Rows = tuple[Floats, NDArray[np.int64]]
@@ -163,10 +176,8 @@ def test_error_rates_at_the_threshold(n: int, classes: int) -> None:
     """Each over-confident row adds ``gap`` to its class and shares of it to the others: 2 gap / C on average."""
     gap, rng, pool = 0.05, np.random.default_rng([40, n]), max(400, 80_000 // n)
     said, true = thought(pool * n, classes, gap, rng)
-    found = []
-    for start in rng.integers(0, (pool - 1) * n, REPEATS):
-        rows = slice(start, start + n)
-        found.append(p_values(error((said[rows], drawn(true[rows], rng))), 2 * gap / classes))
+    parts = (slice(start, start + n) for start in rng.integers(0, (pool - 1) * n, REPEATS))
+    found = enough(p_values(error((said[rows], drawn(true[rows], rng))), 2 * gap / classes) for rows in parts)
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -176,7 +187,8 @@ def test_error_rates_at_the_threshold(n: int, classes: int) -> None:
 @pytest.mark.parametrize(("make", "classes"), [(rare, 3), (sure, 5)])
 def test_error_rates_with_rare_classes_and_with_many(make: type, classes: int) -> None:
     rng, gap = np.random.default_rng([41, classes]), 0.05
-    found = [p_values(error(make(200, classes, gap, rng)), 2 * gap / classes) for _ in range(800)]
+    samples = (p_values(error(make(200, classes, gap, rng)), 2 * gap / classes) for _ in range(800))
+    found = enough(samples, ALLOWED + 0.006, 800)
     assert (wrong_claims(found) <= ALLOWED + 0.006).all()
 
 
@@ -190,10 +202,14 @@ def test_n_to_decide_is_enough(sharper: float, threshold: float) -> None:
     n = big.n_to_decide(threshold, 0.05)
     assert n is not None and n < 3000
     rng, side = np.random.default_rng(43), SIDES[big.value < threshold]
-    shown = np.array([error(calibrated(n, 3, rng, sharper)).p_value(threshold, side) for _ in range(250)]) <= 0.05
-    assert shown.mean() > 0.73
-    fewer = np.array([error(calibrated(n // 3, 3, rng, sharper)).p_value(threshold, side) for _ in range(100)]) <= 0.05
-    assert fewer.mean() < 0.75
+
+    def shown(rows: int) -> Iterator[bool]:
+        while True:
+            p = error(calibrated(rows, 3, rng, sharper)).p_value(threshold, side)
+            yield p is not None and p <= 0.05
+
+    assert mostly(shown(n), 0.731, 250) > 0.73
+    assert mostly((not one for one in shown(n // 3)), 0.251, 100) > 0.25
 
 
 def error(rows: Rows) -> ClasswiseError:
@@ -206,13 +222,16 @@ def error(rows: Rows) -> ClasswiseError:
 def test_error_rates_with_clusters(groups: int, size: int) -> None:
     """Seven in ten rows of a cluster have one class."""
     rng, clusters, gap = np.random.default_rng([44, groups]), np.repeat(np.arange(groups), size), 0.05
-    found = []
-    for _ in range(800):
-        said, true = thought(groups, 3, gap, rng)
-        shared, own = drawn(true, rng).repeat(size), drawn(true.repeat(size, axis=0), rng)
-        truth = np.where(rng.random(groups * size) < 0.7, shared, own)
-        estimate = classwise_calibration_error(said.repeat(size, axis=0), truth, clusters=clusters)
-        found.append(p_values(estimate, 2 * gap / 3))
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            said, true = thought(groups, 3, gap, rng)
+            shared, own = drawn(true, rng).repeat(size), drawn(true.repeat(size, axis=0), rng)
+            truth = np.where(rng.random(groups * size) < 0.7, shared, own)
+            estimate = classwise_calibration_error(said.repeat(size, axis=0), truth, clusters=clusters)
+            yield p_values(estimate, 2 * gap / 3)
+
+    found = enough(samples(), ALLOWED + 0.006, 800)
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED + 0.006).all()
 
@@ -221,19 +240,23 @@ def test_error_rates_with_clusters(groups: int, size: int) -> None:
 @pytest.mark.slow
 def test_error_rates_with_clusters_of_unequal_size() -> None:
     """A cluster has one likeliest class, and its rows are right or wrong together more often than not."""
-    rng, gap, found = np.random.default_rng(45), 0.05, []
-    for _ in range(200):
-        _, clusters = clusters_of(100, 10, 1.0, 0.5, 0.5, rng)
-        rows = np.arange(len(clusters))
-        confidence, top = 0.5 + 0.5 * rng.beta(8, 2, len(rows)), rng.integers(0, 3, 100)[clusters]
-        said = np.repeat((1.0 - confidence)[:, None] / 2.0, 3, axis=1)
-        said[rows, top] = confidence
-        luck = np.sqrt(0.6) * rng.standard_normal(100)[clusters] + np.sqrt(0.4) * rng.standard_normal(len(rows))
-        right = luck < stats.norm.ppf(confidence - gap)
-        truth = np.where(right, top, (top + rng.integers(1, 3, len(rows))) % 3)
-        found.append(p_values(classwise_calibration_error(said, truth, clusters=clusters), 2 * gap / 3))
+    rng, gap, repeats = np.random.default_rng(45), 0.05, 200
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            _, clusters = clusters_of(100, 10, 1.0, 0.5, 0.5, rng)
+            rows = np.arange(len(clusters))
+            confidence, top = 0.5 + 0.5 * rng.beta(8, 2, len(rows)), rng.integers(0, 3, 100)[clusters]
+            said = np.repeat((1.0 - confidence)[:, None] / 2.0, 3, axis=1)
+            said[rows, top] = confidence
+            luck = np.sqrt(0.6) * rng.standard_normal(100)[clusters] + np.sqrt(0.4) * rng.standard_normal(len(rows))
+            right = luck < stats.norm.ppf(confidence - gap)
+            truth = np.where(right, top, (top + rng.integers(1, 3, len(rows))) % 3)
+            yield p_values(classwise_calibration_error(said, truth, clusters=clusters), 2 * gap / 3)
+
+    found = enough(samples(), allowed(repeats), repeats)
     assert bounded(found) == 1.0
-    assert (wrong_claims(found) <= allowed(len(found))).all()
+    assert (wrong_claims(found) <= allowed(repeats)).all()
 
 
 def test_clusters_are_heard_with_their_degrees() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +38,9 @@ from tests.stats.simulated import (
     allowed,
     bounded,
     clusters_of,
+    enough,
+    enough_of_each,
+    mostly,
     p_values,
     wrong_claims,
 )
@@ -324,7 +328,8 @@ def test_error_rates_at_the_threshold(n: int, where: str) -> None:
     """A true 0.05; evenly over-confident is nearly the least favourable spread for PASS, and for FAIL."""
     rng = np.random.default_rng(20 + n)
     repeats = REPEATS if where == "evenly" else REPEATS // 2
-    found = [p_values(expected_calibration_error(*answers(n, rng, 0.05, where)), 0.05) for _ in range(repeats)]
+    samples = (p_values(expected_calibration_error(*answers(n, rng, 0.05, where)), 0.05) for _ in range(repeats))
+    found = enough(samples, repeats=repeats)
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -341,11 +346,14 @@ def clustered_answers(groups: int, size: int, gap: float, rng: np.random.Generat
 @pytest.mark.parametrize(("groups", "size"), [(25, 2), (50, 4), (200, 5)])
 def test_error_rates_with_clusters(groups: int, size: int) -> None:
     rng, clusters = np.random.default_rng([21, groups]), np.repeat(np.arange(groups), size)
-    found: list[list[Pair]] = [[], []]
-    for _ in range(1500):
-        sample = clustered_answers(groups, size, 0.05, rng)
-        found[0].append(p_values(expected_calibration_error(*sample, clusters=clusters), 0.05))
-        found[1].append(p_values(maximum_calibration_error(*sample, bins=2, clusters=clusters), 0.05))
+
+    def samples() -> Iterator[list[Pair]]:
+        while True:
+            sample = clustered_answers(groups, size, 0.05, rng)
+            of_bins = maximum_calibration_error(*sample, bins=2, clusters=clusters)
+            yield [p_values(one, 0.05) for one in (expected_calibration_error(*sample, clusters=clusters), of_bins)]
+
+    found = enough_of_each(samples(), ALLOWED + 0.003, 1500)
     assert bounded(found[0]) == bounded(found[1]) == 1.0
     assert (wrong_claims(found[0]) <= ALLOWED + 0.003).all()
     assert (wrong_claims(found[1]) <= ALLOWED + 0.003).all()
@@ -369,14 +377,16 @@ def test_error_rates_with_clusters_of_unequal_size(
 ) -> None:
     """In one bin, where the largest gap and the root mean square are the same."""
     rng = np.random.default_rng([22, groups])
-    found = []
-    for _ in range(600):
-        correct, clusters = clusters_of(groups, average, spread, alike, right, rng)
-        found.append(
-            p_values(expected_calibration_error(np.full(len(correct), said), correct, clusters=clusters), 0.05)
-        )
+    repeats = 600
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            correct, clusters = clusters_of(groups, average, spread, alike, right, rng)
+            yield p_values(expected_calibration_error(np.full(len(correct), said), correct, clusters=clusters), 0.05)
+
+    found = enough(samples(), allowed(repeats), repeats)
     assert bounded(found) == 1.0
-    assert (wrong_claims(found) <= allowed(len(found))).all()
+    assert (wrong_claims(found) <= allowed(repeats)).all()
 
 
 def tied_answers(
@@ -394,20 +404,21 @@ def tied_answers(
 @pytest.mark.slow
 @pytest.mark.parametrize("gap", [0.05, -0.05])
 def test_error_rates_of_several_bins_with_clusters_of_unequal_size(gap: float) -> None:
-    rng = np.random.default_rng([23, gap > 0])
-    found: list[list[Pair]] = [[], [], []]
-    for _ in range(200):
-        said, correct, clusters = tied_answers(100, 10, 1.0, 0.6, gap, rng)
-        kinds = (
-            expected_calibration_error(said, correct, clusters=clusters),
-            rms_calibration_error(said, correct, clusters=clusters),
-            maximum_calibration_error(said, correct, bins=3, clusters=clusters),
-        )
-        for one, kind in zip(found, kinds, strict=True):
-            one.append(p_values(kind, 0.05))
-    for one in found:
+    rng, repeats = np.random.default_rng([23, gap > 0]), 200
+
+    def samples() -> Iterator[list[Pair]]:
+        while True:
+            said, correct, clusters = tied_answers(100, 10, 1.0, 0.6, gap, rng)
+            kinds = (
+                expected_calibration_error(said, correct, clusters=clusters),
+                rms_calibration_error(said, correct, clusters=clusters),
+                maximum_calibration_error(said, correct, bins=3, clusters=clusters),
+            )
+            yield [p_values(kind, 0.05) for kind in kinds]
+
+    for one in enough_of_each(samples(), allowed(repeats), repeats):
         assert bounded(one) == 1.0
-        assert (wrong_claims(one) <= allowed(len(one))).all()
+        assert (wrong_claims(one) <= allowed(repeats)).all()
 
 
 def test_with_one_bin_all_three_errors_are_one() -> None:
@@ -470,13 +481,13 @@ def test_where_no_answer_is_wrong_confidences_that_vary_are_not_taken_for_indepe
 def test_power() -> None:
     rng = np.random.default_rng(31)
 
-    def rates(n: int, gap: float) -> tuple[float, float]:
-        found = np.array([decided(expected_calibration_error(*answers(n, rng, gap)), 0.05) for _ in range(1000)])
-        return float((found[:, 0] <= 0.05).mean()), float((found[:, 1] <= 0.05).mean())
+    def shown(n: int, gap: float, place: int) -> Iterator[bool]:
+        while True:
+            yield decided(expected_calibration_error(*answers(n, rng, gap)), 0.05)[place] <= 0.05
 
-    assert rates(500, 0.0)[1] < 0.01
-    assert rates(500, 0.12)[1] >= 0.90
-    assert rates(2000, 0.0)[0] >= 0.95
+    assert 1.0 - mostly((not one for one in shown(500, 0.0, 1)), 0.991, 1000) < 0.01
+    assert mostly(shown(500, 0.12, 1), 0.90, 1000) >= 0.90
+    assert mostly(shown(2000, 0.0, 0), 0.95, 1000) >= 0.95
 
 
 @pytest.mark.proof
@@ -504,8 +515,9 @@ def test_error_rates_of_the_maximum(n: int, bins: int) -> None:
     rng, size = np.random.default_rng(32), n // bins
     confidences = np.repeat(np.linspace(0.6, 0.96 if bins > 2 else 0.75, bins), size)
     right = np.where(np.arange(n) < size, confidences - 0.1, confidences)
-    found = [
+    samples = (
         p_values(maximum_calibration_error(confidences, rng.random(n) < right, bins=bins), 0.1) for _ in range(REPEATS)
-    ]
+    )
+    found = enough(samples)
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from evalspec.stats.calibration.expected_error import (
 from evalspec.stats.calibration.finer_bins import parted
 from evalspec.stats.shares.mover import MoverDifference
 from tests.stats.calibration.designs import AUDIT, CLASSES, LEARNED, OTHERS, class_sample, class_truth, sample, truth
-from tests.stats.simulated import Pair, allowed, bounded, p_values, wrong_claims
+from tests.stats.simulated import Pair, allowed, bounded, enough, mostly, p_values, wrong_claims
 
 RATES = np.array([0.065, 0.065, 0.01, 0.01])
 """Wrong claims: FAIL and PASS side at 95 %, FAIL and PASS side at 99.8 %."""
@@ -26,15 +26,17 @@ Kind = Callable[..., Estimate]
 KINDS: dict[str, tuple[Kind, int]] = {"ece": (expected_calibration_error, 1), "rms": (rms_calibration_error, 2)}
 
 
-def simulated(kind: str, name: str, n: int, repeats: int) -> list[Pair]:
+def simulated(kind: str, name: str, n: int) -> Iterator[Pair]:
     make, power = KINDS[kind]
     rng, at = np.random.default_rng([60, n]), truth(name, power)
-    return [p_values(make(*sample(name, n, rng)), at) for _ in range(repeats)]
+    while True:
+        yield p_values(make(*sample(name, n, rng)), at)
 
 
-def holds(found: list[Pair], rates: np.ndarray = RATES) -> None:
+def holds(samples: Iterable[Pair], repeats: int) -> None:
+    found = enough(samples, allowed(repeats, RATES), repeats)
     assert bounded(found) == 1.0
-    assert (wrong_claims(found) <= allowed(len(found), rates)).all(), wrong_claims(found)
+    assert (wrong_claims(found) <= allowed(repeats, RATES)).all(), wrong_claims(found)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,7 +51,7 @@ def holds(found: list[Pair], rates: np.ndarray = RATES) -> None:
 )
 def test_confidences_are_drawn_and_gaps_do_not_cancel(kind: str, name: str, n: int) -> None:
     """S1, S2: with the confidences taken for known, and in merged bins, PASS erred in 15 to 100 % of these."""
-    holds(simulated(kind, name, n, 100))
+    holds(simulated(kind, name, n), 100)
 
 
 def test_a_merged_bin_does_not_pass_what_cancels_in_it() -> None:
@@ -61,7 +63,7 @@ def test_a_merged_bin_does_not_pass_what_cancels_in_it() -> None:
 
 def test_a_bin_astride_a_crossing_is_seen_with_enough_rows() -> None:
     """S1: ten bins hide some of an error of .05 at any number of rows, and 33 % of samples of 20,000 passed."""
-    holds(simulated("ece", "crossing at .8", 20_000, 60))
+    holds(simulated("ece", "crossing at .8", 20_000), 60)
     found = expected_calibration_error(*sample("crossing at .8", 20_000, np.random.default_rng(62)))
     assert found.sight[-1][0] == 160 and found.sight[-1][1] < 0.05
     few = expected_calibration_error(*sample("crossing at .8", 300, np.random.default_rng(62)))
@@ -120,7 +122,7 @@ def test_few_bins_are_parted_where_bins_of_equal_mass_are_cut() -> None:
 def test_classwise(name: str, n: int) -> None:
     """S1, S2 of the mean over classes: 15 to 29 %."""
     rng, at = np.random.default_rng([66, n]), class_truth(name)
-    holds([p_values(classwise_calibration_error(*class_sample(name, n, rng)), at) for _ in range(60)])
+    holds((p_values(classwise_calibration_error(*class_sample(name, n, rng)), at) for _ in range(60)), 60)
 
 
 @pytest.mark.proof
@@ -129,14 +131,14 @@ def test_error_rates_of_the_expected_error(n: int) -> None:
     """S1, S2: the audit's populations, others, and learned models."""
     for name in (*AUDIT, *OTHERS, *LEARNED):
         if n < 20_000 or name in AUDIT:
-            holds(simulated("ece", name, n, 150 if n < 20_000 else 80))
+            holds(simulated("ece", name, n), 150 if n < 20_000 else 80)
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("n", [72, 300, 2000])
 def test_error_rates_of_the_root_mean_square(n: int) -> None:
     for name in (*AUDIT, *LEARNED):
-        holds(simulated("rms", name, n, 100))
+        holds(simulated("rms", name, n), 100)
 
 
 @pytest.mark.proof
@@ -144,7 +146,7 @@ def test_error_rates_of_the_root_mean_square(n: int) -> None:
 def test_error_rates_of_the_mean_over_classes(name: str) -> None:
     rng, at = np.random.default_rng(67), class_truth(name)
     for n in (72, 300, 2000):
-        holds([p_values(classwise_calibration_error(*class_sample(name, n, rng)), at) for _ in range(80)])
+        holds((p_values(classwise_calibration_error(*class_sample(name, n, rng)), at) for _ in range(80)), 80)
 
 
 @pytest.mark.proof
@@ -166,12 +168,15 @@ def test_error_rates_of_an_increase(name: str) -> None:
 @pytest.mark.parametrize("name", ["always right", "right in 97 % whatever is said", "two confidences that cancel"])
 def test_error_rates_with_clusters(name: str) -> None:
     """Two rows of each cluster are copies."""
-    rng, found = np.random.default_rng(69), []
-    for _ in range(150):
-        said, right = sample(name, 200, rng)
-        copies = said.repeat(2), right.repeat(2)
-        found.append(p_values(expected_calibration_error(*copies, clusters=np.arange(200).repeat(2)), truth(name)))
-    holds(found)
+    rng = np.random.default_rng(69)
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            said, right = sample(name, 200, rng)
+            copies = said.repeat(2), right.repeat(2)
+            yield p_values(expected_calibration_error(*copies, clusters=np.arange(200).repeat(2)), truth(name))
+
+    holds(samples(), 150)
 
 
 @pytest.mark.proof
@@ -182,9 +187,12 @@ def test_a_model_at_half_the_limit_passes_about_as_often_as_by_ten_bins_alone(
     n: int, limit: float, least: float
 ) -> None:
     """Beta(8, 2), evenly too sure by half the limit; ten bins alone pass in .69, .88, .78 and .71."""
-    rng, passed = np.random.default_rng(70), 0
-    for _ in range(200):
-        said = rng.beta(8, 2, n)
-        found = expected_calibration_error(said, rng.random(n) < said - limit / 2).p_value(limit, "upper")
-        passed += found is not None and found <= 0.05
-    assert passed / 200 >= least
+    rng = np.random.default_rng(70)
+
+    def passed() -> Iterator[bool]:
+        while True:
+            said = rng.beta(8, 2, n)
+            found = expected_calibration_error(said, rng.random(n) < said - limit / 2).p_value(limit, "upper")
+            yield found is not None and found <= 0.05
+
+    assert mostly(passed(), least, 200) >= least

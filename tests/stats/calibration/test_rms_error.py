@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.stats.calibration.expected_error import RmsCalibrationError, rms_calibration_error
 from evalspec.stats.calibration.squared_normals import quadratic_tails
-from tests.stats.simulated import ALLOWED, REPEATS, SIDES, bounded, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, bounded, enough, p_values, wrong_claims
 
 
 def answers(n: int, rng: np.random.Generator, gap: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -116,7 +117,7 @@ def test_always_right_and_sure_of_it() -> None:
 @pytest.mark.parametrize("n", [50, 200, 1000])
 def test_error_rates_at_the_threshold(n: int) -> None:
     rng = np.random.default_rng([50, n])
-    found = [p_values(rms_calibration_error(*answers(n, rng, 0.1)), 0.1) for _ in range(REPEATS)]
+    found = enough(p_values(rms_calibration_error(*answers(n, rng, 0.1)), 0.1) for _ in range(REPEATS))
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -136,7 +137,7 @@ def in_one_bin(n: int, rng: np.random.Generator) -> tuple[RmsCalibrationError, f
 def test_error_rates_with_all_of_the_error_in_few_bins() -> None:
     """The least favourable spread for PASS."""
     rng = np.random.default_rng(51)
-    found = [p_values(*in_one_bin(500, rng)) for _ in range(1500)]
+    found = enough((p_values(*in_one_bin(500, rng)) for _ in range(1500)), ALLOWED + 0.003, 1500)
     assert (wrong_claims(found) <= ALLOWED + 0.003).all()
 
 
@@ -160,12 +161,15 @@ def test_n_to_decide_decides_in_four_of_five_samples(gap: float, alpha: float) -
 def test_error_rates_with_clusters() -> None:
     """Half of a cluster's rows are right or wrong together."""
     rng, groups, size = np.random.default_rng(53), 50, 4
-    found = []
-    for _ in range(1500):
-        said, right = rng.beta(8, 2, groups), rng.random(groups)
-        luck = np.where(rng.random((groups, size)) < 0.5, right[:, None], rng.random((groups, size)))
-        correct = (luck < said[:, None] - 0.1).ravel()
-        estimate = rms_calibration_error(said.repeat(size), correct, clusters=np.arange(groups).repeat(size))
-        found.append(p_values(estimate, 0.1))
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            said, right = rng.beta(8, 2, groups), rng.random(groups)
+            luck = np.where(rng.random((groups, size)) < 0.5, right[:, None], rng.random((groups, size)))
+            correct = (luck < said[:, None] - 0.1).ravel()
+            estimate = rms_calibration_error(said.repeat(size), correct, clusters=np.arange(groups).repeat(size))
+            yield p_values(estimate, 0.1)
+
+    found = enough(samples(), ALLOWED + 0.003, 1500)
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED + 0.003).all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -31,7 +31,18 @@ from evalspec.stats.drift.distances import (
     wasserstein,
 )
 from evalspec.stats.shares.proportion import Proportion, proportion
-from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, allowed, bounded, p_values, wrong_claims
+from tests.stats.simulated import (
+    ALLOWED,
+    REPEATS,
+    SIDES,
+    Pair,
+    allowed,
+    bounded,
+    enough,
+    enough_of_each,
+    p_values,
+    wrong_claims,
+)
 
 Floats = NDArray[np.float64]
 
@@ -265,7 +276,7 @@ class Shuffled:
 )
 def test_error_rates_of_ks(first: Draw, second: Draw, truth: float, n: int) -> None:
     rng = np.random.default_rng(40)
-    found = [p_values(ks_distance(first(n, rng), second(n, rng)), truth) for _ in range(REPEATS)]
+    found = enough(p_values(ks_distance(first(n, rng), second(n, rng)), truth) for _ in range(REPEATS))
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -283,12 +294,16 @@ def test_error_rates_of_total_variation(
 ) -> None:
     """The permutation test is exact with any number of permutations, so 999 serve here."""
     monkeypatch.setattr(distances, "permutations_for", lambda alpha: 999)
-    rng, found = np.random.default_rng([42, n]), []
+    rng = np.random.default_rng([42, n])
     truth = float(np.abs(np.subtract(first, second)).sum() / 2)
-    for _ in range(0, REPEATS, TOGETHER):
-        shuffled = Shuffled(n, 999, rng)
-        drawn = zip(rng.multinomial(n, first, TOGETHER), rng.multinomial(n, second, TOGETHER), strict=True)
-        found += [p_values(total_variation(a, b, rng=shuffled), truth) for a, b in drawn]
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            shuffled = Shuffled(n, 999, rng)
+            drawn = zip(rng.multinomial(n, first, TOGETHER), rng.multinomial(n, second, TOGETHER), strict=True)
+            yield from (p_values(total_variation(a, b, rng=shuffled), truth) for a, b in drawn)
+
+    found = enough(samples())
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -300,18 +315,22 @@ def test_error_rates_of_total_variation(
 def test_error_rates_of_wasserstein(n: int, apart: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test is exact with any number of permutations, so 999 serve here."""
     monkeypatch.setattr(distances, "permutations_for", lambda alpha: 999)
-    rng, found = np.random.default_rng([43, n]), []
+    rng = np.random.default_rng([43, n])
     prepared: list[Floats] = []
     monkeypatch.setattr(distances, "wasserstein_null", lambda *_: prepared.pop(0))
-    for _ in range(0, REPEATS, TOGETHER):
-        x, y = rng.lognormal(0, 0.5, (TOGETHER, n)), rng.lognormal(0, 0.5, (TOGETHER, n)) + apart
-        unit = x.std(axis=1, ddof=1)
-        gaps = np.diff(np.sort(np.concatenate((x, y), axis=1) / unit[:, None], axis=1), axis=1)
-        prepared.extend(gaps @ Shuffled(n, 999, rng).heights.T)
-        found += [
-            p_values(wasserstein(a, b, rng=rng), apart / one) for a, b, one in zip(x, y, unit.tolist(), strict=True)
-        ]
-    assert not prepared and bounded(found) == 1.0
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            x, y = rng.lognormal(0, 0.5, (TOGETHER, n)), rng.lognormal(0, 0.5, (TOGETHER, n)) + apart
+            unit = x.std(axis=1, ddof=1)
+            gaps = np.diff(np.sort(np.concatenate((x, y), axis=1) / unit[:, None], axis=1), axis=1)
+            prepared.extend(gaps @ Shuffled(n, 999, rng).heights.T)
+            for a, b, one in zip(x, y, unit.tolist(), strict=True):
+                yield p_values(wasserstein(a, b, rng=rng), apart / one)
+            assert not prepared
+
+    found = enough(samples())
+    assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED).all()
 
 
@@ -334,15 +353,18 @@ def test_error_rates_of_clustered_distances(
     monkeypatch.setattr(distances, "cluster_codes", lambda *_: coded)
     cells = np.diff(stats.norm.cdf(np.stack([cuts, cuts - step])), prepend=0.0, append=1.0)
     truths = float(2 * stats.norm.cdf(step / 2) - 1), float(np.abs(cells[0] - cells[1]).sum() / 2)
-    found: list[list[Pair]] = [[], [], []]
-    for at in range(REPEATS):
-        if at % TOGETHER == 0:
+
+    def drawn() -> Iterator[tuple[Floats, Floats, Shuffled]]:
+        while True:
             shuffled = Shuffled(n, 499, rng)
             shared = np.repeat(rng.normal(0, np.sqrt(0.8), (TOGETHER, 2, groups)), size, axis=2)
             samples = shared + rng.normal(0, np.sqrt(0.2), (TOGETHER, 2, n)) + np.array([[0.0], [step]])
             pooled = samples.reshape(TOGETHER, -1) / samples[:, 0].std(axis=1, ddof=1)[:, None]
             prepared.extend(np.diff(np.sort(pooled, axis=1), axis=1) @ shuffled.heights.T)
-        x, y = samples[at % TOGETHER]
+            yield from ((x, y, shuffled) for x, y in samples)
+            assert not prepared
+
+    def evidence(x: Floats, y: Floats, shuffled: Shuffled) -> tuple[Pair, Pair, Pair]:
         events = indicators(x, y, means=True)
         below = [largest_design_effect(e[:-1], clusters) for e in events]
         means = [max(one, largest_design_effect(e[-1:], clusters)) for one, e in zip(below, events, strict=True)]
@@ -350,11 +372,13 @@ def test_error_rates_of_clustered_distances(
         within = [largest_design_effect((side == np.arange(4)[:, None]).astype(float), clusters) for side in (a, b)]
         kinds = total_variation(np.bincount(a, minlength=4), np.bincount(b, minlength=4), rng=shuffled)
         wide = wasserstein(x, y, rng=rng)
-        found[0].append(p_values(clustered(ks_distance(x, y), n, n, *below), truths[0]))
-        found[1].append(p_values(clustered(kinds, n, n, *within), truths[1]))
-        found[2].append(p_values(clustered(wide, n, n, *means), step / float(x.std(ddof=1))))
-    assert not prepared
-    for one in found:
+        return (
+            p_values(clustered(ks_distance(x, y), n, n, *below), truths[0]),
+            p_values(clustered(kinds, n, n, *within), truths[1]),
+            p_values(clustered(wide, n, n, *means), step / float(x.std(ddof=1))),
+        )
+
+    for one in enough_of_each(evidence(*sample) for sample in drawn()):
         assert bounded(one) > 0.2
         assert (wrong_claims(one) <= ALLOWED).all()
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -9,7 +11,7 @@ from evalspec.errors import InputError
 from evalspec.stats.means.auc import LogitAuc, paired_roc_auc, roc_auc
 from evalspec.stats.means.bounded_area import BoundedArea
 from evalspec.stats.value_only import ValueOnly
-from tests.stats.simulated import ALLOWED, REPEATS, Pair, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, REPEATS, Pair, enough, enough_of_each, p_values, wrong_claims
 
 
 def sample(n: int, auc: float, share: float, seed: int, *, ties: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +146,7 @@ def test_bounds_err_no_more_often_than_allowed(n: int, auc: float, share: float)
     rng = np.random.default_rng([n, round(100 * auc)])
     positive = np.arange(n) < round(n * share)
     shift = np.sqrt(2) * norm.ppf(auc) * positive
-    found = [p_values(roc_auc(rng.standard_normal(n) + shift, positive), auc) for _ in range(REPEATS)]
+    found = enough(p_values(roc_auc(rng.standard_normal(n) + shift, positive), auc) for _ in range(REPEATS))
     assert (wrong_claims(found) <= ALLOWED).all()
 
 
@@ -161,13 +163,15 @@ def test_paired_bounds_err_no_more_often_than_allowed(n: int, areas: tuple[float
     rng = np.random.default_rng([n, round(100 * alike)])
     positive = np.arange(n) < n // 2
     shift = np.sqrt(2) * norm.ppf(areas)
-    found = []
-    for _ in range(REPEATS):
-        noise = rng.standard_normal((2, n))
-        second = alike * noise[0] + np.sqrt(1 - alike**2) * noise[1]
-        estimate = paired_roc_auc(noise[0] + shift[0] * positive, second + shift[1] * positive, positive).difference()
-        found.append(p_values(estimate, areas[0] - areas[1]))
-    assert (wrong_claims(found) <= ALLOWED).all()
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            noise = rng.standard_normal((2, n))
+            first = noise[0] + shift[0] * positive
+            second = alike * noise[0] + np.sqrt(1 - alike**2) * noise[1] + shift[1] * positive
+            yield p_values(paired_roc_auc(first, second, positive).difference(), areas[0] - areas[1])
+
+    assert (wrong_claims(enough(samples())) <= ALLOWED).all()
 
 
 @pytest.mark.proof
@@ -179,12 +183,14 @@ def test_clustered_bounds_err_no_more_often_than_allowed(groups: int, size: int)
     clusters, shift = np.repeat(np.arange(groups), size), np.sqrt(2) * norm.ppf(0.8)
     positive = np.repeat(np.arange(groups) < groups // 2, size)
     worse = float(norm.cdf(shift / np.sqrt(2 * 1.5)))
-    found: list[list[Pair]] = [[], []]
-    for _ in range(REPEATS):
-        shared = np.repeat(rng.standard_normal(groups), size)
-        scores = np.sqrt(0.6) * shared + np.sqrt(0.4) * rng.standard_normal(groups * size) + shift * positive
-        noisy = scores + np.sqrt(0.5) * rng.standard_normal(groups * size)
-        found[0].append(p_values(roc_auc(scores, positive, clusters), 0.8))
-        found[1].append(p_values(paired_roc_auc(scores, noisy, positive, clusters).difference(), 0.8 - worse))
-    assert (wrong_claims(found[0]) <= ALLOWED).all()
-    assert (wrong_claims(found[1]) <= ALLOWED).all()
+
+    def samples() -> Iterator[tuple[Pair, Pair]]:
+        while True:
+            shared = np.repeat(rng.standard_normal(groups), size)
+            scores = np.sqrt(0.6) * shared + np.sqrt(0.4) * rng.standard_normal(groups * size) + shift * positive
+            noisy = scores + np.sqrt(0.5) * rng.standard_normal(groups * size)
+            difference = paired_roc_auc(scores, noisy, positive, clusters).difference()
+            yield p_values(roc_auc(scores, positive, clusters), 0.8), p_values(difference, 0.8 - worse)
+
+    for found in enough_of_each(samples()):
+        assert (wrong_claims(found) <= ALLOWED).all()

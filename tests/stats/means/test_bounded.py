@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from evalspec.stats.exponential_sum import sum_z
@@ -13,7 +16,7 @@ from evalspec.stats.means.bounded_area import BoundedArea
 from evalspec.stats.means.mean import Mean, mean, paired_mean
 from evalspec.stats.shares.proportion import proportion
 from tests.stats.few_rows import LOSSES, SCORES, binormal
-from tests.stats.simulated import ALLOWED, Pair, allowed, bounded, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, Pair, allowed, bounded, enough, enough_of_each, p_values, wrong_claims
 
 FIRST = ("brier, 0.3 % wrong with confidence, 500", "log loss, 0.1 % at a probability of 0, 2,000", "calibrated, 200")
 LOST = ("normal, 0.86", "one in ten positives is lost", "five levels")
@@ -116,7 +119,8 @@ def test_a_ratio_counts_the_candidates_losses_that_were_not_drawn() -> None:
 def _means(name: str, repeats: int) -> list[Pair]:
     losses, rng = LOSSES[name], np.random.default_rng([5, len(name)])
     limits = (0.0, losses.largest)
-    return [p_values(mean(losses.draw(rng, losses.n), limits=limits), losses.truth) for _ in range(repeats)]
+    found = (p_values(mean(losses.draw(rng, losses.n), limits=limits), losses.truth) for _ in range(repeats))
+    return enough(found, allowed(repeats), repeats)
 
 
 @pytest.mark.parametrize("name", FIRST)
@@ -141,14 +145,17 @@ def test_means_of_bounded_losses_err_no_more_often_than_allowed(name: str) -> No
 @pytest.mark.parametrize("share", [0.002, 0.02])
 def test_means_over_clusters_count_a_cluster_that_was_not_drawn(spread: float, share: float) -> None:
     """S5: a share of the clusters is wrong with confidence, all rows of them."""
-    rng, found = np.random.default_rng([6, round(1e4 * share)]), []
-    for _ in range(1000):
-        sizes = np.maximum(1, np.round(5 * rng.lognormal(-0.5 * spread**2, spread, 150))).astype(int)
-        bad = rng.random(150) < share
-        clusters = np.repeat(np.arange(150), sizes)
-        losses = np.where(bad[clusters], 1.0, 0.02 * rng.beta(1, 3, len(clusters)))
-        found.append(p_values(mean(losses, clusters=clusters, limits=(0.0, 1.0)), share + (1 - share) * 0.005))
-    assert (wrong_claims(found) <= allowed(1000)).all()
+    rng = np.random.default_rng([6, round(1e4 * share)])
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            sizes = np.maximum(1, np.round(5 * rng.lognormal(-0.5 * spread**2, spread, 150))).astype(int)
+            bad = rng.random(150) < share
+            clusters = np.repeat(np.arange(150), sizes)
+            losses = np.where(bad[clusters], 1.0, 0.02 * rng.beta(1, 3, len(clusters)))
+            yield p_values(mean(losses, clusters=clusters, limits=(0.0, 1.0)), share + (1 - share) * 0.005)
+
+    assert (wrong_claims(enough(samples(), allowed(1000), 1000)) <= allowed(1000)).all()
 
 
 @pytest.mark.proof
@@ -156,18 +163,19 @@ def test_means_over_clusters_count_a_cluster_that_was_not_drawn(spread: float, s
 def test_differences_of_bounded_losses_err_no_more_often_than_allowed(share: float, n: int) -> None:
     """S5: a share of rows on which the candidate alone is wrong with confidence; its difference and its ratio."""
     rng = np.random.default_rng([7, n])
-    found: tuple[list[Pair], list[Pair]] = ([], [])
-    for _ in range(1000):
-        baseline = 0.1 * rng.beta(1, 3, n)
-        candidate = np.where(rng.random(n) < share, 1.0, baseline + 0.01 * rng.random(n))
-        truth = share + (1 - share) * 0.03
-        pairs = paired_mean(candidate, baseline, limits=(0.0, 1.0))
-        ratio = pairs.ratio()
-        assert ratio is not None
-        found[0].append(p_values(pairs.difference(), truth - 0.025))
-        found[1].append(p_values(ratio, truth / 0.025))
-    assert (wrong_claims(found[0]) <= allowed(1000)).all()
-    assert (wrong_claims(found[1]) <= allowed(1000)).all()
+    truth = share + (1 - share) * 0.03
+
+    def samples() -> Iterator[tuple[Pair, Pair]]:
+        while True:
+            baseline = 0.1 * rng.beta(1, 3, n)
+            candidate = np.where(rng.random(n) < share, 1.0, baseline + 0.01 * rng.random(n))
+            pairs = paired_mean(candidate, baseline, limits=(0.0, 1.0))
+            ratio = pairs.ratio()
+            assert ratio is not None
+            yield p_values(pairs.difference(), truth - 0.025), p_values(ratio, truth / 0.025)
+
+    for found in enough_of_each(samples(), allowed(1000), 1000):
+        assert (wrong_claims(found) <= allowed(1000)).all()
 
 
 def test_eight_positives_have_a_useful_bound() -> None:
@@ -190,25 +198,27 @@ def test_counts_and_clusters_of_one_row_are_the_rows() -> None:
     assert roc_auc(scores, positive, np.zeros(130, dtype=np.int64)).bound(0.95, "lower") is None
 
 
-def _areas(name: str, positives: int, others: int, repeats: int) -> tuple[list[Pair], list[Pair]]:
+def _areas(name: str, positives: int, others: int, most: NDArray[np.float64], repeats: int) -> list[list[Pair]]:
     scores, rng = SCORES[name], np.random.default_rng([10, positives, len(name)])
     positive, truth = np.arange(positives + others) < positives, scores.area
-    alone, paired = [], []
-    for _ in range(repeats):
-        first = scores.sample(rng, positives, others)
-        alone.append(p_values(roc_auc(first, positive), truth))
-        # The same scores, drawn apart: two models of one AUC.
-        second = scores.sample(rng, positives, others)
-        paired.append(p_values(paired_roc_auc(first, second, positive).difference(), 0.0))
-    return alone, paired
+
+    def samples() -> Iterator[tuple[Pair, Pair]]:
+        while True:
+            # The same scores, drawn apart: two models of one AUC.
+            first, second = (scores.sample(rng, positives, others) for _ in range(2))
+            difference = paired_roc_auc(first, second, positive).difference()
+            yield p_values(roc_auc(first, positive), truth), p_values(difference, 0.0)
+
+    return enough_of_each(samples(), most, repeats)
 
 
 @pytest.mark.parametrize("name", LOST)
 def test_areas_of_few_positives_err_no_more_often_than_allowed(name: str) -> None:
     """Few samples of three populations."""
-    for found in _areas(name, 8, 200, 150):
+    most = allowed(150)
+    for found in _areas(name, 8, 200, most, 150):
         assert bounded(found) == 1.0
-        assert (wrong_claims(found) <= allowed(150)).all()
+        assert (wrong_claims(found) <= most).all()
 
 
 @pytest.mark.proof
@@ -216,7 +226,7 @@ def test_areas_of_few_positives_err_no_more_often_than_allowed(name: str) -> Non
 @pytest.mark.parametrize("name", SCORES)
 def test_areas_err_no_more_often_than_allowed(name: str, positives: int, others: int) -> None:
     """Resampled methods may err in 8 % at 95 %: where a third of one class is lost DeLong's upper bound errs in 7 %."""
-    limits = ALLOWED + np.array([0.0, 0.015, 0.004, 0.004])
-    for found in _areas(name, positives, others, 200):
+    most = allowed(200, ALLOWED + np.array([0.0, 0.015, 0.004, 0.004]))
+    for found in _areas(name, positives, others, most, 200):
         assert bounded(found) > 0.95
-        assert (wrong_claims(found) <= allowed(200, limits)).all()
+        assert (wrong_claims(found) <= most).all()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from evalspec.errors import InputError
 from evalspec.stats.means.mean import TMean, mean, paired_mean, t_mean
 from evalspec.stats.means.saddlepoint import mean_at, tail_z
 from evalspec.stats.value_only import ValueOnly
-from tests.stats.simulated import ALLOWED, REPEATS, bounded, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, REPEATS, Pair, bounded, enough, p_values, wrong_claims
 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.998])
@@ -232,7 +232,7 @@ LOSSES: dict[str, tuple[Callable[[np.random.Generator, tuple[int, int]], np.ndar
 )
 def test_bounds_err_no_more_often_than_allowed(loss: str, n: int) -> None:
     draw, truth = LOSSES[loss]
-    found = [p_values(mean(row), truth) for row in draw(np.random.default_rng([n, len(loss)]), (REPEATS, n))]
+    found = enough(p_values(mean(row), truth) for row in draw(np.random.default_rng([n, len(loss)]), (REPEATS, n)))
     assert bounded(found) > 0.2
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -249,11 +249,15 @@ def test_fifty_rows_have_no_bound_and_say_from_which_number_on() -> None:
 @pytest.mark.parametrize("groups", [200, 1000])
 def test_means_over_clusters_err_no_more_often_than_allowed(groups: int) -> None:
     """Clusters of 1 to 5 rows whose exponential losses share half of their variance."""
-    rng, found = np.random.default_rng([11, groups]), []
-    for _ in range(REPEATS):
-        clusters = np.repeat(np.arange(groups), rng.integers(1, 6, groups))
-        losses = 0.5 * rng.exponential(size=groups)[clusters] + 0.5 * rng.exponential(size=len(clusters))
-        found.append(p_values(mean(losses, clusters=clusters), 1.0))
+    rng = np.random.default_rng([11, groups])
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            clusters = np.repeat(np.arange(groups), rng.integers(1, 6, groups))
+            losses = 0.5 * rng.exponential(size=groups)[clusters] + 0.5 * rng.exponential(size=len(clusters))
+            yield p_values(mean(losses, clusters=clusters), 1.0)
+
+    found = enough(samples())
     assert bounded(found) > 0.2
     assert (wrong_claims(found) <= ALLOWED).all()
 
@@ -262,11 +266,15 @@ def test_means_over_clusters_err_no_more_often_than_allowed(groups: int) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [200, 1000])
 def test_ratios_of_paired_means_err_no_more_often_than_allowed(n: int) -> None:
-    rng, found = np.random.default_rng([12, n]), []
-    for _ in range(REPEATS):
-        baseline = rng.standard_normal(n) ** 2
-        ratio = paired_mean(0.9 * baseline + 0.3 * rng.standard_normal(n) ** 2, baseline).ratio()
-        assert ratio is not None
-        found.append(p_values(ratio, 1.2))
+    rng = np.random.default_rng([12, n])
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            baseline = rng.standard_normal(n) ** 2
+            ratio = paired_mean(0.9 * baseline + 0.3 * rng.standard_normal(n) ** 2, baseline).ratio()
+            assert ratio is not None
+            yield p_values(ratio, 1.2)
+
+    found = enough(samples())
     assert bounded(found) > 0.2
     assert (wrong_claims(found) <= ALLOWED).all()

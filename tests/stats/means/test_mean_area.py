@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -9,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from evalspec.stats.means.auc import LogitAuc, paired_roc_auc, roc_auc
 from evalspec.stats.means.mean_area import AnyDependence, MeanArea, PairedMeanArea, mean_area, paired_mean_area
-from tests.stats.simulated import ALLOWED, REPEATS, Pair, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, Pair, enough, enough_of_each, p_values, wrong_claims
 
 
 def draw(rng: np.random.Generator, rows: int, classes: int, skill: float) -> tuple[np.ndarray, np.ndarray]:
@@ -68,31 +70,36 @@ def test_bounds_err_no_more_often_than_allowed(rows: int, classes: int, skill: f
     rng = np.random.default_rng([rows, classes])
     shares = np.full(classes, (1 - largest) / (classes - 1))
     shares[0] = largest
-    truth, found = float(norm.cdf(skill / np.sqrt(2))), []
-    for _ in range(REPEATS):
-        labels = rng.choice(classes, size=rows, p=shares)
-        if len(np.unique(labels)) < classes:
-            found.append((None, None))
-            continue
-        scores = rng.normal(size=(rows, classes))
-        scores[np.arange(rows), labels] += skill
-        found.append(p_values(mean_area(scores, labels, range(classes), None), truth))
-    assert (wrong_claims(found) <= ALLOWED).all()
+    truth = float(norm.cdf(skill / np.sqrt(2)))
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            labels = rng.choice(classes, size=rows, p=shares)
+            if len(np.unique(labels)) < classes:
+                yield None, None
+                continue
+            scores = rng.normal(size=(rows, classes))
+            scores[np.arange(rows), labels] += skill
+            yield p_values(mean_area(scores, labels, range(classes), None), truth)
+
+    assert (wrong_claims(enough(samples())) <= ALLOWED).all()
 
 
 @pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(("rows", "classes", "skill"), [(50, 3, 1.0), (200, 3, 1.5), (1000, 3, 2.0)])
 def test_paired_bounds_err_no_more_often_than_allowed(rows: int, classes: int, skill: float) -> None:
-    rng, found = np.random.default_rng([10, rows]), []
+    rng = np.random.default_rng([10, rows])
     truth = float(norm.cdf(skill / np.sqrt(2)) - norm.cdf(skill / np.sqrt(2 * 1.5)))
-    for _ in range(REPEATS):
-        labels, scores = draw(rng, rows, classes, skill)
-        noisy = scores + np.sqrt(0.5) * rng.normal(size=(rows, classes))
-        found.append(
-            p_values(paired_mean_area(scores, noisy, labels, range(classes), None).difference(1.0, 0.0), truth)
-        )
-    assert (wrong_claims(found) <= ALLOWED).all()
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            labels, scores = draw(rng, rows, classes, skill)
+            noisy = scores + np.sqrt(0.5) * rng.normal(size=(rows, classes))
+            pair = paired_mean_area(scores, noisy, labels, range(classes), None)
+            yield p_values(pair.difference(1.0, 0.0), truth)
+
+    assert (wrong_claims(enough(samples())) <= ALLOWED).all()
 
 
 @pytest.mark.proof
@@ -105,23 +112,25 @@ def test_clustered_bounds_err_no_more_often_than_allowed(
     rng = np.random.default_rng([9, groups])
     clusters, classes, skill, rows = np.repeat(np.arange(groups), size), 3, 1.5, groups * size
     truth, noisier = float(norm.cdf(skill / np.sqrt(2))), float(norm.cdf(skill / np.sqrt(2 * 1.5)))
-    found: list[list[Pair]] = [[], []]
     of = MeanArea.of
-    # The model alone is the first of the pair.
-    monkeypatch.setattr(MeanArea, "of", lambda *_: pair[0])
-    for _ in range(REPEATS):
-        labels = np.repeat(rng.integers(0, classes, groups), size) if together else rng.integers(0, classes, rows)
-        scores = np.sqrt(0.6) * np.repeat(rng.normal(size=(groups, classes)), size, axis=0)
-        scores += np.sqrt(0.4) * rng.normal(size=(rows, classes))
-        scores[np.arange(rows), labels] += skill
-        noisy = scores + np.sqrt(0.5) * rng.normal(size=(rows, classes))
-        pair = [of(one, labels, range(classes)) for one in (scores, noisy)]
-        found[0].append(p_values(mean_area(scores, labels, range(classes), clusters), truth))
-        by_class = [paired_roc_auc(scores[:, c], noisy[:, c], labels == c, clusters) for c in range(classes)]
-        difference = PairedMeanArea(pair[0], pair[1], clusters, by_class.copy).difference(1.0, 0.0)
-        found[1].append(p_values(difference, truth - noisier))
-    assert (wrong_claims(found[0]) <= ALLOWED).all()
-    assert (wrong_claims(found[1]) <= ALLOWED).all()
+
+    def samples() -> Iterator[tuple[Pair, Pair]]:
+        while True:
+            labels = np.repeat(rng.integers(0, classes, groups), size) if together else rng.integers(0, classes, rows)
+            scores = np.sqrt(0.6) * np.repeat(rng.normal(size=(groups, classes)), size, axis=0)
+            scores += np.sqrt(0.4) * rng.normal(size=(rows, classes))
+            scores[np.arange(rows), labels] += skill
+            noisy = scores + np.sqrt(0.5) * rng.normal(size=(rows, classes))
+            first, second = (of(one, labels, range(classes)) for one in (scores, noisy))
+            # The model alone is the first of the pair.
+            monkeypatch.setattr(MeanArea, "of", lambda *_, first=first: first)
+            by_class = [paired_roc_auc(scores[:, c], noisy[:, c], labels == c, clusters) for c in range(classes)]
+            difference = PairedMeanArea(first, second, clusters, by_class.copy).difference(1.0, 0.0)
+            alone = mean_area(scores, labels, range(classes), clusters)
+            yield p_values(alone, truth), p_values(difference, truth - noisier)
+
+    for found in enough_of_each(samples()):
+        assert (wrong_claims(found) <= ALLOWED).all()
 
 
 def test_few_rows_of_small_classes_have_few_degrees() -> None:

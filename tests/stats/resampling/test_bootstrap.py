@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,6 +12,7 @@ from evalspec.stats.resampling.bootstrap import Arrays, Bootstrap, bca, paired_s
 from evalspec.stats.resampling.resample import ResamplingPlan, jackknife, replicates
 from evalspec.stats.types import FloatArray
 from evalspec.stats.value_only import ValueOnly
+from tests.stats.simulated import RESAMPLED, Pair, enough, p_values, wrong_claims
 
 
 def average(arrays: Arrays, weights: FloatArray) -> FloatArray:
@@ -216,25 +219,21 @@ def test_arrays_of_different_lengths_are_refused() -> None:
         paired_statistic(average, (np.ones(3),), (np.ones(4),), rng=np.random.default_rng(0), alpha=0.05)
 
 
-def errors(estimates: list[tuple[float | None, float | None]]) -> np.ndarray:
-    p = np.array([(1.0 if a is None else a, 1.0 if b is None else b) for a, b in estimates])
-    return np.concatenate([np.mean(p <= 0.05, axis=0), np.mean(p <= 0.002, axis=0)])
-
-
 @pytest.mark.proof
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "right"), [(50, 0.9), (200, 0.9), (1000, 0.95)])
 def test_class_statistics_err_no_more_often_than_allowed(n: int, right: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "FEWEST_RESAMPLES", 999)
     rng = np.random.default_rng(n)
-    found = []
-    for _ in range(4000):
-        truth = (rng.random(n) < 0.5).astype(np.int64)
-        predicted = np.where(rng.random(n) < right, truth, 1 - truth)
-        smallest = int(min(truth.sum(), n - truth.sum()))
-        estimate = bca(macro_f1, (truth, predicted), rng=rng, alpha=0.05, smallest_class=smallest)
-        found.append((estimate.p_value(right, "lower"), estimate.p_value(right, "upper")))
-    assert (errors(found) <= [0.08, 0.08, 0.006, 0.006]).all()
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            truth = (rng.random(n) < 0.5).astype(np.int64)
+            predicted = np.where(rng.random(n) < right, truth, 1 - truth)
+            smallest = int(min(truth.sum(), n - truth.sum()))
+            yield p_values(bca(macro_f1, (truth, predicted), rng=rng, alpha=0.05, smallest_class=smallest), right)
+
+    assert (wrong_claims(enough(samples(), RESAMPLED)) <= RESAMPLED).all()
 
 
 @pytest.mark.proof
@@ -242,9 +241,11 @@ def test_class_statistics_err_no_more_often_than_allowed(n: int, right: float, m
 def test_row_statistics_err_no_more_often_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "FEWEST_RESAMPLES", 999)
     rng = np.random.default_rng(12)
-    found = []
-    for _ in range(4000):
-        x = rng.standard_normal(100)
-        estimate = bca(correlation, (x, x + rng.standard_normal(100)), rng=rng, alpha=0.05)
-        found.append((estimate.p_value(np.sqrt(0.5), "lower"), estimate.p_value(np.sqrt(0.5), "upper")))
-    assert (errors(found) <= [0.08, 0.08, 0.006, 0.006]).all()
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            x = rng.standard_normal(100)
+            estimate = bca(correlation, (x, x + rng.standard_normal(100)), rng=rng, alpha=0.05)
+            yield p_values(estimate, np.sqrt(0.5))
+
+    assert (wrong_claims(enough(samples(), RESAMPLED)) <= RESAMPLED).all()

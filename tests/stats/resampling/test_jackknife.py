@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from evalspec.errors import InputError
 from evalspec.stats.means.mean import mean
 from evalspec.stats.resampling.jackknife import GROUPS, from_groups, jackknife
-from tests.stats.simulated import REPEATS, RESAMPLED, Pair, allowed, bounded, p_values, wrong_claims
+from tests.stats.simulated import RESAMPLED, Pair, allowed, bounded, enough, p_values, wrong_claims
 
 
 def test_of_a_mean_it_is_about_the_interval_of_the_mean() -> None:
@@ -141,11 +141,10 @@ OF_ALL_ROWS: dict[str, Design] = {
 
 def _simulated(design: Design, n: int, repeats: int) -> list[Pair]:
     draw, score, truth = design
-    rng, found = np.random.default_rng([n, repeats]), []
-    for _ in range(repeats):
-        rows = draw(rng, n)
-        found.append(p_values(jackknife(lambda index, rows=rows: score(rows[index]), n, rng=rng), truth))
-    return found
+    rng = np.random.default_rng([n, repeats])
+    samples = (draw(rng, n) for _ in range(repeats))
+    found = (p_values(jackknife(lambda index, rows=rows: score(rows[index]), n, rng=rng), truth) for rows in samples)
+    return enough(found, allowed(repeats, RESAMPLED), repeats)
 
 
 @pytest.mark.parametrize("score", ON_FEW_ROWS)
@@ -175,11 +174,15 @@ def test_scores_of_any_kind_err_no_more_often_than_allowed(score: str, n: int) -
 @pytest.mark.parametrize("kind", ["ratio", "correlation", "f1"])
 def test_error_rates(kind: str, n: int) -> None:
     """Rows are drawn independently, so that the first n / 200 of them are as random a group as any."""
-    rng, found = np.random.default_rng([11, n]), []
-    for _ in range(REPEATS):
-        groups = sums(kind, *draw(kind, rng, n)).reshape(-1, GROUPS, n // GROUPS).sum(axis=2)
-        total = groups.sum(axis=1)
-        estimate = from_groups(float(score(kind, total)), score(kind, total[:, None] - groups), n)
-        found.append(p_values(estimate, TRUTH[kind]))
+    rng = np.random.default_rng([11, n])
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            groups = sums(kind, *draw(kind, rng, n)).reshape(-1, GROUPS, n // GROUPS).sum(axis=2)
+            total = groups.sum(axis=1)
+            estimate = from_groups(float(score(kind, total)), score(kind, total[:, None] - groups), n)
+            yield p_values(estimate, TRUTH[kind])
+
+    found = enough(samples(), RESAMPLED)
     assert bounded(found) > 0.2
     assert (wrong_claims(found) <= RESAMPLED).all()

@@ -11,7 +11,7 @@ from scipy import stats as scipy_stats
 
 from evalspec.stats.shares.audited import AuditedShare, audited_share, p_drawn_evenly
 from evalspec.stats.shares.proportion import Proportion, proportion
-from tests.stats.simulated import SIDES, allowed
+from tests.stats.simulated import SIDES, allowed, until_settled
 
 FEW = 2000
 
@@ -27,22 +27,22 @@ def drawn(
     return marked, audited, counts
 
 
-def samples(
-    repeats: int, rows: int, looked_at: int, share: float, found: float, alarms: float
-) -> Iterator[AuditedShare]:
+def samples(rows: int, looked_at: int, share: float, found: float, alarms: float) -> Iterator[AuditedShare]:
     rng = np.random.default_rng([rows, looked_at, int(1000 * share), int(1000 * found), int(1000 * alarms)])
-    for _ in range(repeats):
+    while True:
         yield audited_share(*drawn(rng, rows, looked_at, share, found, alarms))
 
 
 def misses(repeats: int, *case: float) -> np.ndarray:
     """Shares of samples in which a bound misses, in the order of `tests.stats.simulated.ALLOWED`."""
     rows, looked_at, share, found, alarms = case
-    wrong = np.zeros(4)
-    for one in samples(repeats, int(rows), int(looked_at), share, found, alarms):
+
+    def wrong(one: AuditedShare) -> list[bool]:
         bounds = [one.bound(level, side) for level in (0.95, 0.998) for side in SIDES]
-        wrong += [(limit is not None) and (limit > share, limit < share)[at % 2] for at, limit in enumerate(bounds)]
-    return wrong / repeats
+        return [(limit is not None) and (limit > share, limit < share)[at % 2] for at, limit in enumerate(bounds)]
+
+    claimed = map(wrong, samples(int(rows), int(looked_at), share, found, alarms))
+    return np.mean(until_settled(claimed, lambda one: one, allowed(repeats), repeats), axis=0)
 
 
 HARD = (

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from evalspec.errors import InputError
 from evalspec.stats.shares.paired import PairedProportion, ScoreDifference, paired_proportion
 from evalspec.stats.shares.score import PairTable, moments_under, score_z
 from evalspec.stats.value_only import ValueOnly
-from tests.stats.simulated import ALLOWED, REPEATS, Pair, allowed, p_values, wrong_claims
+from tests.stats.simulated import ALLOWED, Pair, allowed, enough, enough_of_each, p_values, wrong_claims
 
 
 def rows(both: int, candidate: int, baseline: int, neither: int) -> PairedProportion:
@@ -230,23 +231,24 @@ def test_factors_err_no_more_often_than_said(n: int, factor: float) -> None:
 def test_clustered_pairs_err_no_more_often(groups: int, size: int, truth: float) -> None:
     """The difference and the ratio of two models whose answers to a cluster's rows depend on each other."""
     rng, clusters = np.random.default_rng([5, groups]), np.repeat(np.arange(groups), size)
-    found: list[list[Pair]] = [[], []]
-    for _ in range(REPEATS):
-        # A cluster is right by the baseline in 90 %, in a tenth of clusters the candidate answers anew; some rows do
-        # by themselves.
-        base = rng.random(groups) < 0.9
-        candidate = np.where(rng.random(groups) < 0.1, rng.random(groups) < 0.9, base)
-        alone = rng.random((groups, size)) < 0.05
-        redrawn = rng.random((groups, size)) < 0.9
-        left = np.where(alone, redrawn, candidate[:, None]) & (rng.random((groups, size)) < 1 + truth / 0.9)
-        right = np.where(alone, redrawn, base[:, None])
-        pair = paired_proportion(left.ravel(), right.ravel(), clusters)
-        ratio = pair.ratio()
-        assert ratio is not None
-        found[0].append(p_values(pair.difference(), truth))
-        found[1].append(p_values(ratio, 1 + truth / 0.9))
-    assert (wrong_claims(found[0]) <= ALLOWED).all()
-    assert (wrong_claims(found[1]) <= ALLOWED).all()
+
+    def samples() -> Iterator[tuple[Pair, Pair]]:
+        while True:
+            # A cluster is right by the baseline in 90 %, in a tenth of clusters the candidate answers anew; some rows
+            # do by themselves.
+            base = rng.random(groups) < 0.9
+            candidate = np.where(rng.random(groups) < 0.1, rng.random(groups) < 0.9, base)
+            alone = rng.random((groups, size)) < 0.05
+            redrawn = rng.random((groups, size)) < 0.9
+            left = np.where(alone, redrawn, candidate[:, None]) & (rng.random((groups, size)) < 1 + truth / 0.9)
+            right = np.where(alone, redrawn, base[:, None])
+            pair = paired_proportion(left.ravel(), right.ravel(), clusters)
+            ratio = pair.ratio()
+            assert ratio is not None
+            yield p_values(pair.difference(), truth), p_values(ratio, 1 + truth / 0.9)
+
+    for found in enough_of_each(samples()):
+        assert (wrong_claims(found) <= ALLOWED).all()
 
 
 @pytest.mark.slow
@@ -289,10 +291,9 @@ def _clustered(name: str, rng: np.random.Generator) -> tuple[PairedProportion, f
 @pytest.mark.proof
 @pytest.mark.parametrize("name", CLUSTERED)
 def test_pairs_in_unlike_clusters_err_no_more_often(name: str) -> None:
-    rng, found = np.random.default_rng([14, len(name)]), []
-    for _ in range(1000):
-        pair, truth = _clustered(name, rng)
-        found.append(p_values(pair.difference(), truth))
+    rng = np.random.default_rng([14, len(name)])
+    samples = (_clustered(name, rng) for _ in range(1000))
+    found = enough((p_values(pair.difference(), truth) for pair, truth in samples), allowed(1000), 1000)
     assert (wrong_claims(found) <= allowed(1000)).all()
 
 

@@ -9,7 +9,7 @@ import pytest
 from evalspec.stats.means.bounded import SHARE, BoundedMean
 from evalspec.stats.means.mean import mean
 from evalspec.stats.shares.samples import pass_all, pass_at
-from tests.stats.simulated import Pair, allowed, p_values, wrong_claims
+from tests.stats.simulated import Pair, allowed, enough, p_values, wrong_claims
 
 ONE = np.ones(1, dtype=np.int64)
 
@@ -63,7 +63,7 @@ def test_bounds_over_questions_err_as_seldom_as_they_say(of: Callable[..., np.nd
 def test_bounds_over_questions_err_as_seldom_in_many_samples(
     of: Callable[..., np.ndarray], questions: int, k: int, hard: float
 ) -> None:
-    assert np.all(wrong_claims(found_in(of, questions, k, hard, 800)) <= allowed(800))
+    assert np.all(wrong_claims(enough(found_in(of, questions, k, hard, 800), allowed(800), 800)) <= allowed(800))
 
 
 def test_few_questions_have_a_bound_that_holds_at_any_number() -> None:

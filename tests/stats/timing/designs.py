@@ -8,16 +8,16 @@ having.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from evalspec.stats.timing.percentile import percentile
-from tests.stats.simulated import SIDES
 
 Drawn = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Drawn]
@@ -234,24 +234,25 @@ def few_regimes(n: int, count: float, p: float = 0.99) -> Design:
     return Design(regimes(1.0 - p, (1.0 - p) * n / count), 1.0 - p)
 
 
-def p_values(design: Design, p: float, k: int, q: int, repeats: int, seed: int, scale: float = 1.0) -> Drawn:
-    """Evidence that the quantile lies above its true value, and below it, shape (repeats, 2); 1 where there is none.
+def evidence(design: Design, p: float, k: int, q: int, seed: int, scale: float = 1.0) -> Iterator[tuple[float, float]]:
+    """Of one run after the other: evidence that the quantile lies above its true value, and below it; 1 for none.
 
     Args:
         design: The latencies.
         p: The percentile as a fraction.
         k: Processes.
         q: Queries of each.
-        repeats: Runs.
-        seed: Of all of them.
+        seed: Of all runs.
         scale: The threshold is so many times the true quantile.
     """
     rng, at = np.random.default_rng(seed), scale * design.truth(p)
-    found = np.ones((repeats, 2))
-    for row in found:
+    while True:
         estimate = percentile(list(design.draw(rng, k, q)), p)
         # Of a clock with steps many queries take as long as the quantile, and it is exceeded just below.
-        for place, (side, just) in enumerate(zip(SIDES, (at, at * (1.0 - 1e-9)), strict=True)):
-            evidence = estimate.p_value(just, side)
-            row[place] = 1.0 if evidence is None else evidence
-    return found
+        above, below = estimate.p_value(at, "lower"), estimate.p_value(at * (1.0 - 1e-9), "upper")
+        yield 1.0 if above is None else above, 1.0 if below is None else below
+
+
+def p_values(design: Design, p: float, k: int, q: int, repeats: int, seed: int, scale: float = 1.0) -> Drawn:
+    """The `evidence` of so many runs, shape (repeats, 2)."""
+    return np.array(list(islice(evidence(design, p, k, q, seed, scale), repeats)))
