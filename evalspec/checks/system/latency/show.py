@@ -10,7 +10,7 @@ import numpy as np
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Histogram, Reference, Series, Table
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.words import in_percent
-from evalspec.scoring.on_demand import shown_bounds
+from evalspec.scoring.on_demand import shown
 from evalspec.stats.timing.percentile import percentile
 from evalspec.stats.timing.processes import block_cv
 from evalspec.timing import samples as timing_samples
@@ -138,7 +138,7 @@ def _percentiles(estimates: Mapping[str, Estimate], confidence: float) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name in (*PERCENTILES, "latency_mean", "jitter"):
         found = estimates[name]
-        lower, upper = shown_bounds(found, confidence, required=True)
+        lower, upper = (found.bound(confidence, side) if shown() else None for side in ("lower", "upper"))
         rows.append((name, found.value, lower, upper, found.n, found.method))
     columns = (
         Column(name="metric"), Column(name="value", unit="ms"), Column(name=f"lower {percent}", unit="ms"),
