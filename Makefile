@@ -43,7 +43,7 @@ unit: setup
 
 # Simulations and campaigns that take minutes: the statistics on designs of other shapes, whole gates, random faults.
 proof: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m proof
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "proof and not served and not engines and not places"
 
 # The documentation as a site in site/, to be read from disk or put on a server; a warning is an error.
 site: setup

@@ -59,7 +59,6 @@ def load(folder: Path, **changes: Any) -> LoadedLanguageModel:
     return Transformers(path=folder.name, **changes).load(Access(folder.parent), threads=1)
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("name", ["fp32", "other_tokens"])
 def test_options_and_texts_have_their_likelihoods(
     name: str, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
