@@ -87,7 +87,7 @@ class NoComparison(Comparison):
         return ValueOnly(None, self.n, self.reason)
 
 
-def shown_bounds(estimate: Estimate, confidence: float, required: bool) -> tuple[float | None, float | None]:
+def shown_bounds(estimate: Estimate, confidence: float, required: bool = True) -> tuple[float | None, float | None]:
     """Lower and upper bound for a table or a chart; None where they'd cost a bootstrap that nobody required.
 
     None of a check that is made again for its tests alone (`nothing_shown`) has any.

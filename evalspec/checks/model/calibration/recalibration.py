@@ -155,7 +155,7 @@ def table(found: Suggestion, level: float) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             TITLES[name], one.fitted_on or None, one.error.n, one.error.value,
-            *shown_bounds(one.error, level, required=True), one.log_loss, one.brier, one.accuracy,
+            *shown_bounds(one.error, level), one.log_loss, one.brier, one.accuracy,
             "suggested" if name == found.chosen and name is not None else "",
         )
         for name, one in found.tried.items()

@@ -135,7 +135,7 @@ def by_class(names: Sequence[str], found: ClasswiseError, level: float) -> Table
     rows: list[tuple[Cell, ...]] = []
     for k in order:
         one = found.classes[k]
-        rows.append((names[k], *found.shares[k], one.value, *shown_bounds(one, level, required=True)))
+        rows.append((names[k], *found.shares[k], one.value, *shown_bounds(one, level)))
     more = f" The {CLASSES} worst of {len(names)}." if len(names) > CLASSES else ""
     caption = f"Said: mean probability of the class; true: its share of the rows.{more}"
     return Table(title="Classes", caption=caption, columns=columns, rows=tuple(rows))

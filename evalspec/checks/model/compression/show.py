@@ -123,7 +123,7 @@ def _verdict_table(check: Compression, one: ComparedModel, confidence: float) ->
 def _bounds(estimate: Estimate | Fact, confidence: float) -> tuple[float | None, float | None]:
     if isinstance(estimate, Fact):
         return None, None
-    return shown_bounds(estimate, confidence, required=True)
+    return shown_bounds(estimate, confidence)
 
 
 def _levels(baseline: Scored, held: Sequence[ComparedModel]) -> Table:

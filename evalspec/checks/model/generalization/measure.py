@@ -173,7 +173,7 @@ def _shown(
 ) -> list[AnyBlock]:  # fmt: skip
     unit, percent = METRICS[metric].unit, in_percent(confidence)
     everywhere = {check.inside: home, **away}
-    bounds = {name: shown_bounds(one, confidence, required=True) for name, one in everywhere.items()}
+    bounds = {name: shown_bounds(one, confidence) for name, one in everywhere.items()}
     lines = tuple(
         Interval(label=name, value=one.value, lower=bounds[name][0], upper=bounds[name][1], n=one.n)
         for name, one in everywhere.items()

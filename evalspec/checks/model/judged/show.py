@@ -72,7 +72,7 @@ def _estimates(seen: JudgedView) -> Intervals:
             lines.append(("people and judge, all rows", found.estimate))
     rows = []
     for label, one in lines:
-        lower, upper = shown_bounds(one, confidence, required=True)
+        lower, upper = shown_bounds(one, confidence)
         rows.append(Interval(label=label, value=one.value, lower=lower, upper=upper, n=one.n))
     return Intervals(
         title=f"{seen.check.metric_name} by judge and people",

@@ -93,7 +93,7 @@ def _against_load(
             estimate = run.latency(name)
             if estimate.value is None:
                 continue
-            lower, upper = shown_bounds(estimate, confidence, required=True)
+            lower, upper = shown_bounds(estimate, confidence)
             value = estimate.value
             points.append(
                 (run.traffic.asked_qps, value, value if lower is None else lower, value if upper is None else upper)
