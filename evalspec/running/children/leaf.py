@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import pickle
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from evalspec.imports import arrow_without_pandas
@@ -11,6 +13,7 @@ from evalspec.language.parts import BATCH_ROWS
 from evalspec.language.scans import Summary, columns_of
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import SpecParts
+from evalspec.running.children.leaf_journal import StateFile
 from evalspec.running.children.messages import BLOCKS, Message, Progress
 from evalspec.running.children.tables import Tables
 
@@ -26,15 +29,28 @@ def start(parts: SpecParts) -> Handler:
     """The handler of this child."""
     arrow_without_pandas()
     looker: Looker | None = None
+    file: StateFile | None = None
 
     def handle(question: Message, progress: Progress) -> Message:
-        """States of the summaries of a leaf, in the order of the scans."""
-        nonlocal looker
+        """States of the summaries of a leaf, in the order of the scans, or where they are kept."""
+        nonlocal looker, file
         if "scans" in question:
             # It comes from the process that started this one, over a socket that nobody else has.
-            looker = Looker(parts, *pickle.loads(base64.b64decode(question["scans"])))
+            dataset, scans, files = pickle.loads(base64.b64decode(question["scans"]))
+            looker = Looker(parts, dataset, scans)
+            if file is not None:
+                file.close()
+            file = None
+            with contextlib.suppress(OSError):
+                file = None if files is None else StateFile(files)
         assert looker is not None
         rows, states = looker.look(int(question["start"]), int(question["stop"]))
+        if file is not None:
+            try:
+                return {"rows": rows, "places": [asdict(one) for one in file.add(int(question["leaf"]), states)]}
+            except OSError:
+                file.close()
+                file = None
         return {"rows": rows, BLOCKS: states}
 
     return handle

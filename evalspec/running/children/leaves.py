@@ -111,7 +111,10 @@ class LeafPieces(Pieces):
         return one.error
 
     def keep(self, one: PieceOutcome) -> None:
-        self._journal.put(one.number, one.blocks)
+        if one.places:
+            self._journal.note(one.number, one.places)
+        else:
+            self._journal.put(one.number, one.blocks)
         self._states.add(one.number, one.blocks)
 
 
@@ -172,7 +175,7 @@ class Leaves:
         journal = self._journal(mergeable, stamps, dataset, cut)
         leaves = LeafPieces(dataset, cut, states, journal, self._engine, self._work, self._progress)
         try:
-            self._engine.aim(dataset, mergeable, stamps)
+            self._engine.aim(dataset, mergeable, stamps, journal.files)
             leaves.run()
         except BaseException:
             self.close()

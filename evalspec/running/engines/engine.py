@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from evalspec.errors import EvalspecError
 from evalspec.language.scans import Scan
+from evalspec.running.children.leaf_journal import StateFiles, StatePlace
 from evalspec.running.children.process import Limits
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.engines.cluster import Needs
@@ -24,6 +25,7 @@ class PieceOutcome:
         rows: Rows that went by.
         blocks: Of a leaf the states of its summaries, in the order of the scans; of a part its file.
         told: What is said beside.
+        places: Of a leaf: where the states are kept already.
         error: What is wrong with the rows.
         lost: Why it was lost, in words; it may be seen to again.
     """
@@ -32,6 +34,7 @@ class PieceOutcome:
     rows: int = 0
     blocks: Sequence[bytes] = ()
     told: Mapping[str, Any] = field(default_factory=dict)
+    places: Sequence[StatePlace] = ()
     error: EvalspecError | None = None
     lost: str = ""
 
@@ -63,13 +66,14 @@ class RowEngine(Protocol):
 class LeafEngine(RowEngine, Protocol):
     """Looks at leaves."""
 
-    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
+    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps, files: StateFiles | None) -> None:
         """Look at leaves of this dataset from now on; none of another one is on its way.
 
         Args:
             dataset: Its name.
             scans: Key: what is to be seen.
             stamps: Of its files.
+            files: Where processes of this machine may keep the states themselves; None: they are handed over.
         """
         ...
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from evalspec.errors import EvalspecError, WorkerError
 from evalspec.language.scans import Scan
 from evalspec.running.children.jobs import SpecParts
+from evalspec.running.children.leaf_journal import StateFiles, StatePlace
 from evalspec.running.children.messages import BLOCKS, Message
 from evalspec.running.children.process import Child
 from evalspec.running.engines.engine import LeafEngine, LeafWork, PieceOutcome, RowEngine
@@ -56,7 +57,7 @@ class LocalEngine(RowEngine):
         self._flying[place] = number, time.monotonic()
         try:
             child = self._child(place)
-            child.tell({**self.question(child), "start": start, "stop": stop})
+            child.tell({**self.question(child), "leaf": number, "start": start, "stop": stop})
         except WorkerError as error:
             # Whoever takes its answer is told.
             self._lost[place] = str(error)
@@ -101,6 +102,10 @@ class LocalEngine(RowEngine):
             answer = child.answer()
         except EvalspecError as error:
             return PieceOutcome(number, error=error) if child.alive else PieceOutcome(number, lost=str(error))
+        return self.outcome(number, answer)
+
+    def outcome(self, number: int, answer: Message) -> PieceOutcome:
+        """Outcome of a piece, as a child tells it."""
         blocks = answer.pop(BLOCKS)
         return PieceOutcome(number, answer["rows"], blocks, answer)
 
@@ -122,10 +127,21 @@ class LocalLeaves(LocalEngine, LeafEngine):
 
         super().__init__(start, work.choice.children, {})
         self._aimed = set[Child]()
+        self._files: StateFiles | None = None
 
-    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
-        self._asked = {"scans": base64.b64encode(pickle.dumps((dataset, dict(scans)))).decode("ascii")}
+    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps, files: StateFiles | None) -> None:
+        self._asked = {"scans": base64.b64encode(pickle.dumps((dataset, dict(scans), files))).decode("ascii")}
         self._aimed.clear()
+        self._files = files
+
+    def outcome(self, number: int, answer: Message) -> PieceOutcome:
+        if self._files is None or "places" not in answer:
+            return super().outcome(number, answer)
+        places = [StatePlace(**one) for one in answer["places"]]
+        blocks = [block for block in map(self._files.read, places) if block is not None]
+        if len(blocks) < len(places):
+            return PieceOutcome(number, lost="the file with its states is gone")
+        return PieceOutcome(number, answer["rows"], blocks, places=places)
 
     def question(self, child: Child) -> Message:
         """The scans, which each child is told once."""

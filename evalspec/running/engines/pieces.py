@@ -102,20 +102,29 @@ class Pieces(ABC):
         Raises:
             EvalspecError: One can't be seen to; an `EngineError` where the engine is gone.
         """
-        flying = set[int]()
+        flying, whole = set[int](), list[PieceOutcome]()
+        begun = False
         try:
             while True:
-                while len(flying) < self.engine.slots and (number := self.next()) is not None:
-                    self.engine.submit(number, *self.cut.range_of(number))
-                    flying.add(number)
+                try:
+                    # Keeping what came takes time, in which nobody need be idle.
+                    self._submit(flying)
+                finally:
+                    for one in whole:
+                        self._keep(one)
+                # What is kept may let more begin.
+                self._submit(flying)
+                if begun:
+                    self._progress(float(self.kept + self.seen), float(self.cut.pieces), self._line())
                 if not flying:
                     break
+                begun = True
+                # One that was given up as lost may still answer: a piece counts once.
+                whole = []
                 for one in self.engine.finished():
-                    # One that was given up as lost may still answer: a piece counts once.
                     if one.number in flying:
                         flying.remove(one.number)
-                        self._end(one)
-                self._progress(float(self.kept + self.seen), float(self.cut.pieces), self._line())
+                        whole += [one] if self._is_whole(one) else []
         except EngineError as error:
             again = "start the cluster again, then pass --resume to go on"
             raise EngineError(f"{error}; {self.kept_words}: {again}") from error
@@ -133,15 +142,24 @@ class Pieces(ABC):
         self.lost.add(one.number)
         insort(self.waiting, one.number)
 
-    def _end(self, one: PieceOutcome) -> None:
+    def _submit(self, flying: set[int]) -> None:
+        while len(flying) < self.engine.slots and (number := self.next()) is not None:
+            self.engine.submit(number, *self.cut.range_of(number))
+            flying.add(number)
+
+    def _is_whole(self, one: PieceOutcome) -> bool:
         if one.lost and one.number not in self.lost:
             self.again(one)
         elif (error := self.error_of(one)) is not None:
             self.errors[one.number] = error
         else:
-            self.keep(one)
-            self.seen += 1
-            self._rows += one.rows
+            return True
+        return False
+
+    def _keep(self, one: PieceOutcome) -> None:
+        self.keep(one)
+        self.seen += 1
+        self._rows += one.rows
 
     def _line(self) -> str:
         """How far they have come, for people."""

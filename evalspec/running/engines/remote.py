@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from evalspec.errors import EngineError, EvalspecError, InputError, InvalidError, NotRunError, WorkerError
 from evalspec.language.scans import Scan
 from evalspec.running.children.jobs import SpecParts
+from evalspec.running.children.leaf_journal import StateFiles
 from evalspec.running.children.messages import BLOCKS, Message
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.engines.driver import DriverJob
@@ -102,7 +103,7 @@ class RemoteLeaves(RemoteEngine, LeafEngine):
         super().__init__(work)
         self._parts = parts
 
-    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps) -> None:
+    def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps, files: StateFiles | None) -> None:
         self.job = LeafJob(shared(self._parts, [dataset]), {dataset: stamps}, dict(scans)).packed
 
 

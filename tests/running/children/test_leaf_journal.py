@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalspec.running.children.leaf_journal import LeafJournal, note_pass, passes_of, remove_leaves
+from evalspec.running.children.leaf_journal import LeafJournal, StateFile, note_pass, passes_of, remove_leaves
 
 STATES = {leaf: [bytes([leaf]) * (leaf * 7), b"second" * leaf] for leaf in (3, 0, 1, 9)}
 
@@ -57,6 +57,31 @@ def test_a_byte_that_changed_is_no_leaf(tmp_path: Path) -> None:
         data[-1] ^= 1
         file.write_bytes(data)
     assert found(tmp_path) == {leaf: state for leaf, state in STATES.items() if leaf != 9}
+
+
+def test_others_keep_states_beside(tmp_path: Path) -> None:
+    """Two children write files of their own; one of them is killed in the middle of its last state."""
+    journal = LeafJournal(tmp_path, ["basis"], ["x", "y"])
+    journal.put(0, STATES[0])
+    assert journal.files is not None
+    children = [StateFile(journal.files), StateFile(journal.files)]
+    for leaf, child in zip((3, 1, 9), (children[0], children[1], children[1]), strict=True):
+        places = child.add(leaf, STATES[leaf])
+        assert [journal.files.read(one) for one in places] == STATES[leaf]
+        journal.note(leaf, places)
+    assert [journal.get(leaf) for leaf in STATES] == [*STATES.values()]
+    for one in (journal, *children):
+        one.close()
+    torn = tmp_path / "leaves" / children[1].name
+    torn.write_bytes(torn.read_bytes()[:-3])
+    assert journal.files is None and found(tmp_path) == {leaf: STATES[leaf] for leaf in (3, 0, 1)}
+    again = LeafJournal(tmp_path, ["basis"], ["x", "y"])
+    again.put(9, STATES[9])
+    again.close()
+    assert found(tmp_path) == STATES
+    files = again._files
+    torn.unlink()
+    assert files.read(places[0]) is None
 
 
 def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ import pytest
 
 from evalspec.checks.data.shift import classifier
 from evalspec.checks.data.shift.summaries import OneColumn
-from evalspec.errors import InputError, WorkerError
+from evalspec.errors import EngineError, InputError, WorkerError
 from evalspec.language import scans as language_scans
 from evalspec.language.parts import Access
 from evalspec.language.scans import Tree
@@ -41,7 +41,7 @@ from evalspec.running.children.process import Child, Limits
 from evalspec.running.children.tables import Tables
 from evalspec.running.engines import local
 from evalspec.running.engines.choice import LOCAL, EngineChoice
-from evalspec.running.engines.engine import LeafWork
+from evalspec.running.engines.engine import LeafWork, PieceOutcome
 from evalspec.running.engines.local import LocalEngine
 from evalspec.running.engines.pieces import Cut
 from evalspec.sources.parquet import Parquet
@@ -170,7 +170,7 @@ def test_leaves_that_are_kept_are_looked_at_once(folder: Path, monkeypatch: pyte
     """A run that is gone on with: of its leaves one was torn, and what rests on other rows is new."""
     job = jobs_in(folder, 2)[0]
     first = answer(job)
-    kept = next((folder / "run" / "leaves").glob("*.states"))
+    kept = max((folder / "run" / "leaves").glob("*.states"), key=lambda path: path.stat().st_size)
     with kept.open("r+b") as file:
         file.truncate(kept.stat().st_size - 10)
     assert answer_again(job) == first
@@ -384,6 +384,57 @@ def test_no_leaf_is_begun_far_ahead_or_after_an_error() -> None:
     states.add(0, [])
     leaves.errors[5] = InputError("no")
     assert [leaves.next() for _ in range(3)] == [4, None, None]
+
+
+class Whole(LocalEngine):
+    """Pieces are as good as made when they are submitted; notes what happens in which order."""
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        super().__init__(lambda place: pytest.fail("a child"), 2, {})
+        self.events: list[str] = []
+        self._ready: list[int] = []
+        self._fails_at = fails_at
+
+    def submit(self, number: int, start: int, stop: int) -> None:
+        if number == self._fails_at:
+            raise EngineError("it is gone")
+        self.events.append(f"submit {number}")
+        self._ready.append(number)
+
+    def finished(self) -> list[PieceOutcome]:
+        ended, self._ready = self._ready, []
+        # Twice: one that was given up as lost may still answer.
+        return [PieceOutcome(number, 10, [b""]) for number in ended for _ in range(2)]
+
+
+def see_to_all(engine: Whole, told: list[float], tmp_path: Path) -> None:
+    class Noting(LeafPieces):
+        def keep(self, one: PieceOutcome) -> None:
+            engine.events.append(f"keep {one.number}")
+            super().keep(one)
+
+    journal, states = LeafJournal(tmp_path, ["basis"], ["x"]), LeafStates([])
+    states.add = lambda leaf, blocks: setattr(states, "merged", states.merged + 1)  # type: ignore[method-assign]
+    work = LeafWork(EngineChoice(children=2), tmp_path)
+    leaves = Noting("test", Cut(60, 10), states, journal, engine, work, lambda done, *_: told.append(done))
+    with contextlib.closing(journal):
+        leaves.run()
+
+
+def test_what_waits_is_handed_out_before_what_came_is_kept(tmp_path: Path) -> None:
+    engine, told = Whole(), list[float]()
+    see_to_all(engine, told, tmp_path)
+    kept = [one for one in engine.events if one.startswith("keep")]
+    assert engine.events.index("submit 2") < engine.events.index("keep 0")
+    assert kept == [f"keep {leaf}" for leaf in range(6)] and told[-1] == 6.0
+
+
+def test_what_came_is_kept_where_nothing_more_can_be_handed_out(tmp_path: Path) -> None:
+    engine = Whole(fails_at=4)
+    with pytest.raises(EngineError, match="4 of 6 leaves of test are kept"):
+        see_to_all(engine, [], tmp_path)
+    with contextlib.closing(LeafJournal(tmp_path, ["basis"], ["x"])) as journal:
+        assert [journal.get(leaf) for leaf in range(6)] == [[b""]] * 4 + [None] * 2
 
 
 def family(pid: int) -> Iterator[psutil.Process]:
