@@ -12,6 +12,7 @@ from evalspec.running.files import Journal
 from evalspec.running.subjects import Observer
 
 if TYPE_CHECKING:
+    from evalspec.runtimes.http import Http
     from evalspec.runtimes.http_client.process import ServerProcess
 
 
@@ -26,10 +27,9 @@ class Servers:
         self, models: Mapping[str, Model], access: Access, folder: Path, journal: Journal, observer: Observer
     ) -> None:
         """``folder`` of the run, which takes the servers' logs."""
-        from evalspec.runtimes.http import Http
-
-        self._models = {name: one for name, one in models.items() if isinstance(one, Http) and one.starts_server}
-        self._ports = {name: port for name, one in models.items() if (port := _port_here(one)) is not None}
+        served = {name: one for name, one in models.items() if one.served}
+        self._models = _started_here(served)
+        self._ports = {name: port for name, one in served.items() if (port := _port_here(one)) is not None}
         self._access = access
         self._folder = folder
         self._journal = journal
@@ -87,6 +87,15 @@ class Servers:
         for process in self._running.values():
             process.stop()
         self._running.clear()
+
+
+def _started_here(served: Mapping[str, Model]) -> dict[str, Http]:
+    """Those of served models whose servers a run starts."""
+    if not served:
+        return {}
+    from evalspec.runtimes.http import Http
+
+    return {name: one for name, one in served.items() if isinstance(one, Http) and one.starts_server}
 
 
 def _port_here(model: Model) -> int | None:
