@@ -284,10 +284,10 @@ def _placed(values: FloatArray, cells: IntArray, levels: FloatArray) -> IntArray
     """Number of levels below each value in 0..1, shape (n,)."""
     # Cells rise with the values, so where a cell holds no level its number alone tells.
     at = _cells(levels)
-    place = np.searchsorted(at, np.arange(CELLS + 1))[cells]
-    mixed = np.zeros(CELLS + 1, dtype=np.bool_)
-    mixed[at] = True
-    near = np.flatnonzero(mixed[cells])
+    place_of_cell = np.searchsorted(at, np.arange(CELLS + 1))
+    place_of_cell[at] = -1
+    place: IntArray = place_of_cell[cells]
+    near = np.flatnonzero(place < 0)
     place[near] = np.searchsorted(levels, values[near])
     return place
 

@@ -31,7 +31,8 @@ def top_label(probabilities: FloatArray, truth: IntArray) -> tuple[FloatArray, B
         columns, true = np.ascontiguousarray(probabilities[part].T), truth[part]
         largest = columns.max(axis=0, out=confidence[part])
         if np.count_nonzero(columns == largest) == len(true):
-            np.equal(columns[true, np.arange(len(true))], largest, out=correct[part])
+            places = np.multiply(true, len(true), dtype=np.int64) + np.arange(len(true))
+            np.equal(columns.ravel().take(places), largest, out=correct[part])
         else:
             correct[part] = _by_row(probabilities[part], true)[1]
     return np.minimum(confidence, 1.0, out=confidence), correct
