@@ -193,13 +193,14 @@ def navigation(own: Registry) -> str:
 def pages() -> dict[Path, str]:
     """Every generated file and its content."""
     own = discover(plugins=False)
-    found = {ROOT / "docs" / "checks" / f"{kind}.md": markdown(kind, own) for kind in own.kinds("checks")}
+    schema = spec_schema(own)
+    found = {ROOT / "docs" / "checks" / f"{kind}.md": markdown(kind, own, schema) for kind in own.kinds("checks")}
     cli = ROOT / "docs" / "cli.md"
     found[cli] = MARKED.sub(lambda match: table(match[1]), cli.read_text(encoding="utf-8"))
     found[ROOT / "docs" / "profiles.md"] = profiles()
     found[ROOT / "docs" / "api.md"] = api()
     found[SITE] = navigation(own)
-    found[ROOT / "schemas" / "spec.v1.json"] = dump(spec_schema(own))
+    found[ROOT / "schemas" / "spec.v1.json"] = dump(schema)
     found[ROOT / "schemas" / "record.v1.json"] = dump(record_schema())
     return found
 

@@ -13,7 +13,6 @@ from evalspec.evidence.metric import Metric
 from evalspec.language.docstring import first_line, text_of
 from evalspec.language.parts import Check, Part
 from evalspec.language.registry import Registry, discover
-from evalspec.loading.schema import spec_schema
 
 COMMON = frozenset(Check.model_fields)
 """Fields that every check has; documented once."""
@@ -65,12 +64,13 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 
 
-def markdown(name: str, registry: Registry) -> str:
+def markdown(name: str, registry: Registry, schema: Mapping[str, Any]) -> str:
     """The documentation of one check as a page in Markdown.
 
     Args:
         name: The check's kind.
         registry: Where it is looked up.
+        schema: Of specs, by `evalspec.loading.schema.spec_schema`.
 
     Raises:
         SpecError: There is none of this name.
@@ -81,10 +81,10 @@ def markdown(name: str, registry: Registry) -> str:
     text = text.replace("```yaml\n- ", f"<!-- fragment: {check.dimension} -->\n```yaml\n- ")
     text = text.replace("```yaml\ndata:", "<!-- fragment -->\n```yaml\ndata:")
     text = re.sub(r"^(## .*)\n(?!\n)", r"\1\n\n", text, flags=re.MULTILINE)
-    schema = spec_schema(registry)["$defs"]
     described = dict(_fields(check))
     metrics = [_row(_signature(one), one.unit, one.better, _how(one), one.summary) for one in check.metrics]
-    fields = [_row(f"`{key}`", *_field(about, described[key])) for key, about in _shown(schema, f"checks.{name}")]
+    shown = _shown(schema["$defs"], f"checks.{name}")
+    fields = [_row(f"`{key}`", *_field(about, described[key])) for key, about in shown]
     return "\n".join(
         [
             f"# {name}",

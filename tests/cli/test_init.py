@@ -61,6 +61,7 @@ def test_the_new_spec_is_validated_with_sentences(tmp_path: Path) -> None:
     assert "Traceback" not in found.output
 
 
+@pytest.mark.proof
 def test_a_gate_from_a_model_and_its_rows_runs_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_joblib(tmp_path)
     monkeypatch.chdir(tmp_path)

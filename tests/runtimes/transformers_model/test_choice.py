@@ -61,6 +61,7 @@ def plain_likelihood(folder: Path, context: str, after: str) -> tuple[float, int
     return total, len(whole) - len(begin)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("score", ["sum", "per_byte", "per_token", "pmi"])
 def test_texts_have_the_likelihoods_of_plain_torch(models: Path, score: str) -> None:
     given = load(models, TEXTS | {"score": score}).predict(arrays())
