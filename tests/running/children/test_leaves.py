@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import datetime
+import errno
 import json
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -32,10 +35,17 @@ from evalspec.language.scans import Tree
 from evalspec.loading import load
 from evalspec.planning import plan
 from evalspec.running import equal_rows
-from evalspec.running.children import checking, reader
+from evalspec.running.children import checking, leaf, reader
 from evalspec.running.children.jobs import CheckJob, SpecParts, seed_of
 from evalspec.running.children.leaf import as_bytes
-from evalspec.running.children.leaf_journal import LeafJournal, passes_of, remove_leaves
+from evalspec.running.children.leaf_journal import (
+    LeafJournal,
+    StateFile,
+    StateFiles,
+    StatePlace,
+    passes_of,
+    remove_leaves,
+)  # fmt: skip
 from evalspec.running.children.leaves import LeafPieces, LeafStates
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.children.tables import Tables
@@ -435,6 +445,27 @@ def test_what_came_is_kept_where_nothing_more_can_be_handed_out(tmp_path: Path) 
         see_to_all(engine, [], tmp_path)
     with contextlib.closing(LeafJournal(tmp_path, ["basis"], ["x"])) as journal:
         assert [journal.get(leaf) for leaf in range(6)] == [[b""]] * 4 + [None] * 2
+
+
+def test_a_child_hands_over_what_it_can_not_write(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first leaf is written; then the disk is full."""
+    files = StateFiles(tmp_path / "leaves", "basis", (b"x" * 32,))
+    scans = {"x": language_scans.Scan("test", "x", ("x",), OneColumn)}
+    packed = base64.b64encode(pickle.dumps(("test", scans, files))).decode()
+    handle = leaf.start(jobs_in(folder, 2)[0].parts)
+    kept = handle({"scans": packed, "leaf": 0, "start": 0, "stop": 500}, lambda *_: None)
+    (place,) = kept["places"]
+    state = files.read(StatePlace(**place))
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(StateFile, "add", full)
+    for _ in range(2):
+        handed = handle({"leaf": 0, "start": 0, "stop": 500}, lambda *_: None)
+        assert [bytes(block) for block in handed["blocks"]] == [state] and handed["rows"] == kept["rows"] == 500
 
 
 def family(pid: int) -> Iterator[psutil.Process]:
