@@ -72,7 +72,7 @@ def engine_named(text: str, variables: Mapping[str, str]) -> EngineChoice:
         Problem(
             f"--engine {text!r} is not an engine",
             choices=CHOICES,
-            remedy=f"name how many children scan large datasets, from 1 to {MOST_CHILDREN}, or a cluster's address",
+            remedy=f"name how many processes scan large datasets, from 1 to {MOST_CHILDREN}, or a cluster's address",
         )
     )
 
