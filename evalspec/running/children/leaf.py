@@ -47,7 +47,7 @@ def start(parts: SpecParts) -> Handler:
         rows, states = looker.look(int(question["start"]), int(question["stop"]))
         if file is not None:
             try:
-                return {"rows": rows, "places": [asdict(one) for one in file.add(int(question["leaf"]), states)]}
+                return {"rows": rows, "places": [asdict(one) for one in file.add(int(question["number"]), states)]}
             except OSError:
                 file.close()
                 file = None

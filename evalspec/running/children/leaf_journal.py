@@ -151,8 +151,10 @@ class LeafJournal:
 
     def _state(self, key: bytes, leaf: int) -> bytes | None:
         place = self._places.get((key, leaf))
-        state = None if self._file is None or place is None else self._files.read(place)
-        return state if state is not None and place is not None and _digest(state).hex() == place.digest else None
+        if self._file is None or place is None:
+            return None
+        state = self._files.read(place)
+        return state if state is not None and _digest(state).hex() == place.digest else None
 
     def put(self, leaf: int, states: Sequence[bytes]) -> None:
         """Keep the states of a leaf."""

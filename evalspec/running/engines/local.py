@@ -57,7 +57,7 @@ class LocalEngine(RowEngine):
         self._flying[place] = number, time.monotonic()
         try:
             child = self._child(place)
-            child.tell({**self.question(child), "leaf": number, "start": start, "stop": stop})
+            child.tell({**self.question(child), "number": number, "start": start, "stop": stop})
         except WorkerError as error:
             # Whoever takes its answer is told.
             self._lost[place] = str(error)

@@ -124,7 +124,8 @@ class Pieces(ABC):
                 for one in self.engine.finished():
                     if one.number in flying:
                         flying.remove(one.number)
-                        whole += [one] if self._is_whole(one) else []
+                        if self._is_whole(one):
+                            whole.append(one)
         except EngineError as error:
             again = "start the cluster again, then pass --resume to go on"
             raise EngineError(f"{error}; {self.kept_words}: {again}") from error

@@ -455,7 +455,7 @@ def test_a_child_hands_over_what_it_can_not_write(
     scans = {"x": language_scans.Scan("test", "x", ("x",), OneColumn)}
     packed = base64.b64encode(pickle.dumps(("test", scans, files))).decode()
     handle = leaf.start(jobs_in(folder, 2)[0].parts)
-    kept = handle({"scans": packed, "leaf": 0, "start": 0, "stop": 500}, lambda *_: None)
+    kept = handle({"scans": packed, "number": 0, "start": 0, "stop": 500}, lambda *_: None)
     (place,) = kept["places"]
     state = files.read(StatePlace(**place))
 
@@ -464,7 +464,7 @@ def test_a_child_hands_over_what_it_can_not_write(
 
     monkeypatch.setattr(StateFile, "add", full)
     for _ in range(2):
-        handed = handle({"leaf": 0, "start": 0, "stop": 500}, lambda *_: None)
+        handed = handle({"number": 0, "start": 0, "stop": 500}, lambda *_: None)
         assert [bytes(block) for block in handed["blocks"]] == [state] and handed["rows"] == kept["rows"] == 500
 
 
