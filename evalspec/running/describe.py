@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from evalspec.evidence.declaration import Declaration
 from evalspec.evidence.metric import Shows
 from evalspec.evidence.notes import limit_line
@@ -10,11 +12,13 @@ from evalspec.evidence.record import CheckRecord, CheckStatus, Record
 from evalspec.language.declarations import Circumstance, Effort, Listing, fields_that_say
 from evalspec.language.docstring import first_line, sections
 from evalspec.language.parts import Check
-from evalspec.loading import Spec
-from evalspec.planning import PlannedCheck
 from evalspec.running.children.jobs import seed_of
 from evalspec.running.requirements import empty_tests
 from evalspec.verdict.profile import as_run
+
+if TYPE_CHECKING:
+    from evalspec.loading import Spec
+    from evalspec.planning import PlannedCheck
 
 
 def words(check: Check) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from evalspec.errors import EvalspecError, WorkerError
+from evalspec.imports import numpy_without_tools
 from evalspec.language.parts import Check, NeedTiming
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import CheckJob
@@ -148,6 +149,8 @@ def packed_job(job: object) -> str:
 
 def start(job: None) -> Handler:
     """The handler of the shared child."""
+    numpy_without_tools()
+
     from evalspec.running.children import checking
     from evalspec.running.children.screening import Screener
     from evalspec.running.timing import fresh_workers

@@ -199,14 +199,14 @@ def _near(evidence: Evidence, dataset: str) -> Iterator[Suspicion]:
     share = float(near.mean())
     if share < NEAR_SHARE:
         return
-    from scipy.stats import binom
+    from scipy.special import bdtrc
 
     whole = (distances[:, 4] > 0) & (far > 0)
     logs = np.log(far[whole, None] / distances[whole, 4 : PLACE - 1])
     dimension = 1.0 / float(logs.mean()) if whole.any() and logs.mean() > 0 else 1.0
     chance = 1.0 - (1.0 - NEAR ** max(1.0, dimension / 2)) ** (PLACE - 1)
     # A pair shows in both of its rows.
-    p_value = float(binom.sf(int(near.sum()) // 2 - 1, len(some) // 2, chance))
+    p_value = float(bdtrc(int(near.sum()) // 2 - 1, len(some) // 2, chance))
     sentence = (
         f"{100 * share:.0f} % of the rows of {dataset} have a near copy in it, within a tenth of the distance to their "
         f"tenth neighbour: name what copies share in `cluster:` of {dataset}, and scores count each once"

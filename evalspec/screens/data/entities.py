@@ -13,6 +13,7 @@ from evalspec.language.yaml_text import write
 from evalspec.screens.answers import judged_models, losses
 from evalspec.screens.evidence import Look
 from evalspec.screens.pairs import judged, train_and_test
+from evalspec.stats.midranks import midranks
 from evalspec.tables.entities import encoded, entity_columns
 
 if TYPE_CHECKING:
@@ -204,15 +205,13 @@ def _of_label(evidence: Evidence, name: str, datasets: Sequence[str]) -> Depende
 
 def _numbers(columns: Sequence[pa.ChunkedArray]) -> NDArray[np.float64] | None:
     """Ranks of numbers, or one class against the others: shape (n,); None: a label of another kind."""
-    from scipy.stats import rankdata
-
     try:
         column = pa.chunked_array([chunk for one in columns for chunk in one.chunks], columns[0].type)
         if pa.types.is_floating(column.type):
             cells = np.asarray(column.to_numpy(), np.float64)
             scores = np.full(len(cells), np.nan)
             known = np.isfinite(cells)
-            scores[known] = rankdata(cells[known])
+            scores[known] = midranks(cells[known])
             return scores
         codes = encoded(column)
     except (InputError, pa.ArrowException):

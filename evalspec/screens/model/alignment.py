@@ -8,6 +8,7 @@ import numpy as np
 
 from evalspec.screens.answers import fields_of, judged_answers
 from evalspec.screens.evidence import Look
+from evalspec.stats.midranks import midranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,11 +115,9 @@ def _pair(answers: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64
         known = answers.truth >= 0
         truth, said = answers.truth[known].astype(np.float64), answers.predicted[known].astype(np.float64)
     elif answers.task == "values" and answers.values is not None:
-        from scipy.stats import rankdata
-
         values = np.asarray(answers.truth, np.float64)
         known = np.isfinite(values) & np.isfinite(answers.values)
-        truth, said = rankdata(values[known]), rankdata(answers.values[known])
+        truth, said = midranks(values[known]), midranks(answers.values[known])
     else:
         return None
     if len(truth) < FEWEST or np.ptp(truth) == 0 or np.ptp(said) == 0:

@@ -8,6 +8,7 @@ import numpy as np
 
 from evalspec.screens.answers import baselines
 from evalspec.screens.evidence import Look
+from evalspec.stats.midranks import midranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,14 +77,12 @@ def _orders(answers: Predictions, truth: NDArray[np.int64], known: NDArray[np.bo
     """Its probabilities of a class put rows of it before others, though it may never answer that class."""
     if answers.probabilities is None:
         return False
-    from scipy.stats import rankdata
-
     areas = []
     for label in np.unique(truth):
         inside = truth == label
         if min(inside.sum(), (~inside).sum()) < 5:
             continue
-        ranks = rankdata(answers.probabilities[known][:, label])
+        ranks = midranks(answers.probabilities[known][:, label])
         n, m = int(inside.sum()), int((~inside).sum())
         areas.append((ranks[inside].sum() - n * (n + 1) / 2) / (n * m))
     return bool(areas and np.mean(areas) > 0.5 + NONE)

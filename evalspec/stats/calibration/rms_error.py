@@ -24,6 +24,7 @@ from evalspec.stats.calibration.gap import (
 from evalspec.stats.calibration.sample_size import Truth, bins_at, overall_power, power_search
 from evalspec.stats.calibration.squared_normals import quadratic_tails
 from evalspec.stats.invert import POWER
+from evalspec.stats.roots import brentq
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 
@@ -198,8 +199,6 @@ def _worst_spread(weights: FloatArray, error: float) -> FloatArray:
 
 def _quantile(level: float, weights: FloatArray, shifts: FloatArray) -> float:
     """The inverse of the distribution function of the mean square."""
-    from scipy.optimize import brentq
-
     high = float(weights @ (1.0 + shifts**2))
     while quadratic_tails(high, weights, shifts)[0] < level:
         high *= 2.0

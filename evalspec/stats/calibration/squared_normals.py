@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from evalspec.stats.roots import brentq
 from evalspec.stats.types import FloatArray
 
 
@@ -33,7 +34,6 @@ def quadratic_tails(total: float, weights: FloatArray, shifts: FloatArray) -> tu
 
 def _root(at: float, weights: FloatArray, squares: FloatArray) -> float:
     """Normal score of Q at a point: Barndorff-Nielsen's r*; the largest weight is 1."""
-    from scipy.optimize import brentq
 
     def slope(tilt: float) -> float:
         left = 1.0 / (1.0 - 2.0 * tilt * weights)
@@ -47,7 +47,7 @@ def _root(at: float, weights: FloatArray, squares: FloatArray) -> float:
     while slope(high) < 0.0:
         distance *= 0.25
         high = 0.5 - distance
-    tilt = float(brentq(slope, low, high, xtol=1e-9, rtol=1e-9)) if slope(0.0) != 0.0 else 0.0
+    tilt = brentq(slope, low, high, xtol=1e-9, rtol=1e-9) if slope(0.0) != 0.0 else 0.0
     left = 1.0 / (1.0 - 2.0 * tilt * weights)
     moment = float(np.sum(0.5 * np.log(left) + squares * weights * tilt * left))
     curvature = float(np.sum(2.0 * (weights * left) ** 2 * (1.0 + 2.0 * squares * left)))

@@ -12,6 +12,7 @@ import numpy as np
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.exponential_sum import sum_z
 from evalspec.stats.invert import POWER, far_side
+from evalspec.stats.roots import brentq
 from evalspec.stats.types import FloatArray
 
 Limits = tuple[float, float]
@@ -63,7 +64,6 @@ class Weighted(Estimate):
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound, within reach; None where there is no limit to that and none is shown."""
-        from scipy.optimize import brentq
         from scipy.special import ndtri
 
         target = float(ndtri(confidence))
@@ -76,7 +76,7 @@ class Weighted(Estimate):
         worst = _finite(worst, lambda at: excess(at) >= 0.0, self.value)
         if excess(worst) < 0.0:
             return worst if worst in self.reach else None
-        return best if excess(best) > 0.0 else float(brentq(excess, best, worst, xtol=1e-10 * abs(worst - best)))
+        return best if excess(best) > 0.0 else brentq(excess, best, worst, xtol=1e-10 * abs(worst - best))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """The chance that the weighted mean lies beyond the threshold."""

@@ -14,6 +14,7 @@ from evalspec.stats.clusters import cluster_codes, cluster_sums
 from evalspec.stats.invert import FEWEST_CARRYING, NByScaling, carrying
 from evalspec.stats.means.bounded import BoundedMean, BoundedRatio, Limits
 from evalspec.stats.means.saddlepoint import mean_at, tail_z
+from evalspec.stats.roots import brentq
 from evalspec.stats.types import FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
@@ -97,8 +98,6 @@ class Mean(NByScaling):
 
     def _quantile(self, z: float) -> float:
         """Quantile of the bootstrap distribution at normal score ``z``."""
-        from scipy.optimize import brentq
-
         if len(self.numerator) == self.n and float(np.ptp(self.denominator)) == 0.0:
             return mean_at(self.numerator, z) / float(self.denominator[0])
         sign = math.copysign(1.0, z)
@@ -106,7 +105,7 @@ class Mean(NByScaling):
         inner, outer = self.value - 0.5 * step, self.value + step
         while (self._tail(outer) - z) * sign < 0:
             inner, outer = outer, outer + step
-        return float(brentq(lambda x: _finite(self._tail(x)) - z, inner, outer, xtol=1e-8 * self.standard_error))
+        return brentq(lambda x: _finite(self._tail(x)) - z, inner, outer, xtol=1e-8 * self.standard_error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from evalspec.stats.roots import brentq
 from evalspec.stats.types import FloatArray
 
 _STEEPEST = 1e6
@@ -47,8 +48,6 @@ def mean_at(values: FloatArray, z: float) -> float:
     Returns:
         The point; the smallest or largest value where the distribution doesn't reach further.
     """
-    from scipy.optimize import brentq
-
     centre, scale = float(values.mean()), float(values.std())
     scores = (values - centre) / scale
     skewness = float(np.mean(scores**3))
@@ -67,7 +66,7 @@ def mean_at(values: FloatArray, z: float) -> float:
         high *= 2.0
         if high > _STEEPEST:
             return float(values.max())
-    tilt = float(brentq(excess, low, high, xtol=1e-9, rtol=1e-9))
+    tilt = brentq(excess, low, high, xtol=1e-9, rtol=1e-9)
     return centre + scale * _cumulants(scores, tilt)[1]
 
 

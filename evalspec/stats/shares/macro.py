@@ -12,6 +12,7 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.invert import POWER, NByScaling, PFromBounds, bound_from_p, far_side
+from evalspec.stats.roots import brentq
 from evalspec.stats.shares.proportion import Proportion, proportion
 from evalspec.stats.shares.score import without_skewness
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
@@ -257,12 +258,11 @@ class MeanOfProportions(Estimate):
 
     def _shares_under(self, average: float) -> FloatArray:
         """The likeliest shares with this average, shape (K,)."""
-        from scipy.optimize import brentq
 
         def excess(scaled: float) -> float:
             return float(np.mean(self._shares_at(math.sinh(scaled)))) - average
 
-        return self._shares_at(math.sinh(float(brentq(excess, -_WIDEST, _WIDEST, xtol=1e-10))))
+        return self._shares_at(math.sinh(brentq(excess, -_WIDEST, _WIDEST, xtol=1e-10)))
 
     def _shares_at(self, multiplier: float) -> FloatArray:
         """Root in 0..1 of m p^2 - (m + n) p + x for each class: the likelihood with a multiplier m on the sum."""

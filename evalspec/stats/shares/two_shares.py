@@ -13,6 +13,7 @@ import numpy as np
 
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.invert import POWER, far_side
+from evalspec.stats.roots import brentq
 from evalspec.stats.shares.macro import mover_difference
 from evalspec.stats.shares.proportion import Proportion
 from evalspec.stats.types import FloatArray
@@ -73,8 +74,6 @@ class SharesApart(Estimate):
 
     def bound(self, confidence: float, side: Side) -> float | None:
         """One-sided bound, by inversion of the score test; the limit where nothing short of it is shown."""
-        from scipy.optimize import brentq
-
         value, alpha = self.value, 1.0 - confidence
         if value is None:
             return None
@@ -83,7 +82,7 @@ class SharesApart(Estimate):
         just_inside = far + (near - far) * 1e-9
         if self._p(just_inside, side) > alpha:
             return far
-        return float(brentq(lambda at: self._p(at, side) - alpha, near * (1.0 - 1e-9), just_inside, xtol=1e-10))
+        return brentq(lambda at: self._p(at, side) - alpha, near * (1.0 - 1e-9), just_inside, xtol=1e-10)
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """The score test at the threshold."""

@@ -13,7 +13,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.evidence.units import from_unit
 from evalspec.evidence.words import plural, verb
-from evalspec.imports import hidden, sklearn_without_pandas
+from evalspec.imports import hidden, sklearn_alone
 from evalspec.tables.columns import ColumnPair, Side
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def fit(
         rng: Its seed.
         settings: Of the boosting; default: `SETTINGS`.
     """
-    sklearn_without_pandas()
+    sklearn_alone()
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     seed = int(rng.integers(2**31))

@@ -19,7 +19,7 @@ from evalspec.evidence.estimate import Estimate, Measured, Parts
 from evalspec.evidence.reasons import NoEvidence
 from evalspec.evidence.record import Counts
 from evalspec.evidence.words import plural, verb
-from evalspec.imports import sklearn_without_pandas
+from evalspec.imports import sklearn_alone
 from evalspec.language.parts import CheckResult
 from evalspec.language.scans import Scan
 from evalspec.stats.conjunction import ShareOfParts
@@ -58,7 +58,7 @@ def load_ahead() -> None:
     Raises:
         ImportError: There is no scikit-learn, and no classifier.
     """
-    sklearn_without_pandas()
+    sklearn_alone()
 
 
 def measure(check: Shift, inputs: Inputs) -> CheckResult:
