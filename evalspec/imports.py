@@ -75,7 +75,7 @@ class _LaterPackage(ModuleType):
 
     def __init__(self, name: str, path: Sequence[str]) -> None:
         super().__init__(name)
-        self.__path__ = path
+        self.__path__ = [*path]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from evalspec.errors import RecordError, WriteError
 from evalspec.interrupts import Interrupts
@@ -56,6 +58,42 @@ def sha256_of(path: Path) -> str:
     """Digest of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def open_regular(path: Path, mode: Literal["rb", "ab+", "xb+"] = "rb") -> IO[bytes]:
+    """Open a file that somebody may have replaced: one that is no file, or a link to one, is never waited for.
+
+    Args:
+        path: Of the file.
+        mode: To read it, to add to it, or to make it.
+
+    Raises:
+        OSError: It can't be opened, or is no file.
+    """
+    flags = {"rb": os.O_RDONLY, "ab+": os.O_RDWR | os.O_APPEND | os.O_CREAT, "xb+": os.O_RDWR | os.O_CREAT | os.O_EXCL}
+    descriptor = os.open(path, flags[mode] | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return os.fdopen(descriptor, "ab+" if mode == "ab+" else "rb" if mode == "rb" else "wb+")
+
+
+def open_lines(path: Path) -> IO[bytes]:
+    """Open a file of lines to add some: what a crash has torn is no line, and nothing may follow it.
+
+    Raises:
+        OSError: It can't be written, or is no file.
+    """
+    file = open_regular(path, "ab+")
+    try:
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def is_whole(path: Path, digest: str) -> bool:

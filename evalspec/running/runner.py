@@ -545,7 +545,12 @@ class _Run:
 
     def _write(self, record: Record) -> None:
         """Write the record; a run that has ended needs no leaves any more."""
-        write_record(record, self.folder, self.journal)
+        try:
+            write_record(record, self.folder, self.journal)
+        except WriteError:
+            # States of leaves may have taken the room that it needs.
+            remove_leaves(self.folder)
+            write_record(record, self.folder, self.journal)
         if not self.interrupted:
             remove_leaves(self.folder)
         if self.options.output is None:

@@ -182,7 +182,8 @@ class Subjects:
         """Child that read the datasets, and will read them again at the end."""
         self._loading: set[str] = set()
         """Models whose workers have not yet said that they are loaded."""
-        self.parts = replace(parts, kept=self.kept)
+        self._digests: dict[str, str] = {}
+        self.parts = replace(parts, kept=self.kept, digests=self._digests)
         self._children = children
         self._journal = journal
         self._observer = observer
@@ -253,6 +254,7 @@ class Subjects:
                     continue
                 if what == "dataset":
                     self.datasets[name] = DatasetRecord.model_validate(answer["record"])
+                    self._digests[name] = self.datasets[name].digest
                     # Whatever child comes later reads these contents, or says that they are gone.
                     self.parts.datasets[name].keep_stamps(self.parts.access, self.datasets[name].objects)
                     if answer["files"] is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -25,6 +26,11 @@ class Part(BaseModel):
     """Base of every part of a spec: frozen, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Equal parts give equal bytes in processes that hash alike, so that a digest of them holds."""
+        state = super().__getstate__()
+        return state | {"__pydantic_fields_set__": {*sorted(state["__pydantic_fields_set__"])}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ The last descriptor takes the number of the process.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import pickle
@@ -48,7 +49,9 @@ def main() -> None:
         except EvalspecError as error:
             answer = {"error": {"kind": type(error).__name__, "message": str(error)}}
         except Exception as error:  # noqa: BLE001  # the process is the boundary: whatever its code raises is the answer
-            traceback.print_exc()
+            with contextlib.suppress(OSError):
+                # The disk may be full.
+                traceback.print_exc()
             answer = {"error": {"kind": "crash", "message": _sentence(error, hidden)}}
         blocks = answer.pop(BLOCKS, ())
         # What a model or a server said ends here: no secret that it echoes gets further.

@@ -39,6 +39,8 @@ class SpecParts:
     """Number of rows to read of each dataset (a draft); None: all."""
     kept: Mapping[str, Path] = field(default_factory=dict)
     """File of a dataset's rows as the run first read them, where one is kept, by dataset."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Digest of a dataset's rows as the run first read them, by dataset."""
 
     def unnamed(self, read: Collection[str]) -> tuple[str, ...]:
         """Datasets of rows that no check reads and no model names, as those of examples in a prompt are.

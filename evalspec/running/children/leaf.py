@@ -16,6 +16,7 @@ from evalspec.running.children.jobs import SpecParts
 from evalspec.running.children.leaf_journal import StateFile
 from evalspec.running.children.messages import BLOCKS, Message, Progress
 from evalspec.running.children.tables import Tables
+from evalspec.running.engines.stamps import Stamps, unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,13 +31,14 @@ def start(parts: SpecParts) -> Handler:
     arrow_without_pandas()
     looker: Looker | None = None
     file: StateFile | None = None
+    stamps: Stamps = {}
 
     def handle(question: Message, progress: Progress) -> Message:
         """States of the summaries of a leaf, in the order of the scans, or where they are kept."""
-        nonlocal looker, file
+        nonlocal looker, file, stamps
         if "scans" in question:
             # It comes from the process that started this one, over a socket that nobody else has.
-            dataset, scans, files = pickle.loads(base64.b64decode(question["scans"]))
+            dataset, scans, files, stamps = pickle.loads(base64.b64decode(question["scans"]))
             looker = Looker(parts, dataset, scans)
             if file is not None:
                 file.close()
@@ -45,11 +47,12 @@ def start(parts: SpecParts) -> Handler:
                 file = None if files is None else StateFile(files)
         assert looker is not None
         rows, states = looker.look(int(question["start"]), int(question["stop"]))
-        if file is not None:
+        # What was read of other files than those of the plan is nothing to go on with.
+        if file is not None and unchanged(stamps):
             try:
-                return {"rows": rows, "places": [asdict(one) for one in file.add(int(question["number"]), states)]}
+                places = file.add(int(question["number"]), rows, states)
+                return {"rows": rows, "places": [asdict(one) for one in places]}
             except OSError:
-                file.close()
                 file = None
         return {"rows": rows, BLOCKS: states}
 

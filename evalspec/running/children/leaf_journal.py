@@ -1,13 +1,14 @@
 """States of leaves on disk, so that a run that is gone on with looks at no leaf twice.
 
-Files for each dataset, to which the states of each leaf are added with their digests: one of the process that merges
-them, and one of each child that writes what it has seen itself. What a crash has torn is looked at again. Their names
+Files for each dataset, each written by one process: the one that merges the states, or a child that has seen the
+leaves. A state has a digest of all that is known of it, and what a crash has torn is looked at again. Names of files
 begin with the digest of all that the states rest on.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -19,11 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalspec.running.files import open_lines, open_regular
+
 FOLDER = "leaves"
 PASSES = "passes.jsonl"
 """A line for each pass over a dataset, for the record."""
-_HEAD = struct.Struct("!32sQQ32s")
-"""Digest of the scan, leaf, length and digest of the state."""
+_HEAD = struct.Struct("!32sQQQ")
+"""Digest of the scan, leaf, its rows, and length of the state. A digest of these and of the state follows."""
+_BEFORE = _HEAD.size + hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +36,13 @@ class StatePlace:
 
     Args:
         file: Name of the file.
-        begins: Its first byte.
-        length: Bytes.
-        digest: Of them, in hex.
+        begins: First byte of what is written of it.
+        length: Bytes of the state.
     """
 
     file: str
     begins: int
     length: int
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,53 +59,59 @@ class StateFiles:
     name: str
     keys: tuple[bytes, ...]
 
-    def read(self, place: StatePlace) -> bytes | None:
-        """A state; None: it is not there any more."""
-        try:
-            with (self.folder / place.file).open("rb", buffering=0) as file:
-                file.seek(place.begins)
-                state = file.read(place.length)
-        except OSError:
-            return None
-        return state if len(state) == place.length else None
+    def states(self, leaf: int, rows: int, places: Iterable[StatePlace]) -> list[bytes] | None:
+        """States of a leaf of so many rows, in the order of the scans; None: one is not there as it was written."""
+        states = []
+        with contextlib.suppress(OSError):
+            for key, place in zip(self.keys, places, strict=True):
+                with open_regular(self.folder / place.file) as file:
+                    file.seek(place.begins)
+                    written = file.read(_BEFORE + place.length)
+                head, state = _HEAD.pack(key, leaf, rows, place.length), written[_BEFORE:]
+                if written[:_BEFORE] == head + _digest(head, state) and len(state) == place.length:
+                    states.append(state)
+        return states if len(states) == len(self.keys) else None
 
 
 class StateFile:
-    """File to which states are added.
+    """A new file, to which one process adds states.
 
     Args:
         files: All of them.
-        name: Its own; None: a new one.
 
     Raises:
         OSError: It can't be written.
     """
 
-    def __init__(self, files: StateFiles, name: str | None = None) -> None:
+    def __init__(self, files: StateFiles) -> None:
         files.folder.mkdir(parents=True, exist_ok=True)
         self._keys = files.keys
-        self.name = name or f"{files.name}-{uuid.uuid4().hex}.states"
-        self._file = (files.folder / self.name).open("a+b")
+        self._path = files.folder / f"{files.name}-{uuid.uuid4().hex}.states"
+        self._file = open_regular(self._path, "xb+")
 
-    def add(self, leaf: int, states: Iterable[bytes | memoryview]) -> list[StatePlace]:
+    def add(self, leaf: int, rows: int, states: Iterable[bytes | memoryview]) -> list[StatePlace]:
         """Add the states of a leaf, which come in the order of the scans.
 
         Raises:
-            OSError: They don't fit; nothing is to be added after that.
+            OSError: They don't fit, or the file is gone. Nothing is to be added after that, and nothing stays of the
+                file: others need the room more.
         """
         places = []
-        for key, state in zip(self._keys, states, strict=True):
-            digest = _digest(state)
-            begins = self._file.seek(0, os.SEEK_END) + _HEAD.size
-            self._file.write(_HEAD.pack(key, leaf, len(state), digest))
-            self._file.write(state)
-            places.append(StatePlace(self.name, begins, len(state), digest.hex()))
-        self._file.flush()
+        try:
+            if not os.fstat(self._file.fileno()).st_nlink:
+                raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._path))
+            for key, state in zip(self._keys, states, strict=True):
+                places.append(StatePlace(self._path.name, self._file.tell(), len(state)))
+                head = _HEAD.pack(key, leaf, rows, len(state))
+                self._file.write(head + _digest(head, state))
+                self._file.write(state)
+            self._file.flush()
+        except OSError:
+            self.close()
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+            raise
         return places
-
-    def cut(self, size: int) -> None:
-        """Keep so many bytes of it."""
-        self._file.truncate(size)
 
     def close(self) -> None:
         """Add nothing more."""
@@ -117,60 +125,45 @@ class LeafJournal:
     Args:
         folder: Of the run.
         basis: What all of the states rest on.
-        keys: What those of each scan rest on beside; none: nothing is kept.
+        keys: Digests of what those of each scan rest on beside; none: nothing is kept.
     """
 
-    def __init__(self, folder: Path, basis: object, keys: Sequence[object]) -> None:
+    def __init__(self, folder: Path, basis: object, keys: Sequence[bytes]) -> None:
         name = _digest(json.dumps(basis, sort_keys=True).encode()).hex()[:32]
-        self._files = StateFiles(folder / FOLDER, name, tuple(_digest(json.dumps(key).encode()) for key in keys))
+        self._files = StateFiles(folder / FOLDER, name, tuple(keys))
+        self._keeps = bool(keys)
         self._file: StateFile | None = None
         self._places: dict[tuple[bytes, int], StatePlace] = {}
-        """Scan and leaf: where the state is."""
-        with contextlib.suppress(OSError):
-            if keys:
-                self._file = StateFile(self._files, f"{name}.states")
-                for path in sorted(self._files.folder.glob(f"{name}*.states")):
-                    end = 0
-                    for key, leaf, place in _whole(path):
-                        self._places[key, leaf] = place
-                        end = place.begins + place.length
-                    if path.name == self._file.name:
-                        # What a crash has torn is no state, and nothing may follow it.
-                        self._file.cut(end)
+        """Scan and leaf: where an earlier run has kept the state."""
+        for path in sorted(self._files.folder.glob(f"{name}-*.states")) if keys else ():
+            with contextlib.suppress(OSError):
+                self._places |= {(key, leaf): place for key, leaf, place in _whole(path)}
 
     @property
     def files(self) -> StateFiles | None:
-        """Place where others may keep states themselves, and then say so to `note`; None: nothing is kept."""
-        return None if self._file is None else self._files
+        """Place where children may keep states themselves; None: nothing is kept."""
+        return self._files if self._keeps else None
 
-    def get(self, leaf: int) -> list[bytes] | None:
-        """States of a leaf, in the order of the scans; None: not all of them are there."""
-        states = [self._state(key, leaf) for key in self._files.keys]
-        whole = [state for state in states if state is not None]
-        return whole if whole and len(whole) == len(states) else None
-
-    def _state(self, key: bytes, leaf: int) -> bytes | None:
-        place = self._places.get((key, leaf))
-        if self._file is None or place is None:
+    def get(self, leaf: int, rows: int) -> list[bytes] | None:
+        """States of a leaf of so many rows, in the order of the scans; None: not all of them were kept."""
+        keys = self._files.keys
+        if not self._keeps or any((key, leaf) not in self._places for key in keys):
             return None
-        state = self._files.read(place)
-        return state if state is not None and _digest(state).hex() == place.digest else None
+        return self._files.states(leaf, rows, [self._places[key, leaf] for key in keys])
 
-    def put(self, leaf: int, states: Sequence[bytes]) -> None:
+    def put(self, leaf: int, rows: int, states: Sequence[bytes]) -> None:
         """Keep the states of a leaf."""
-        if self._file is None:
+        if not self._keeps:
             return
         try:
-            self.note(leaf, self._file.add(leaf, states))
+            self._file = self._file or StateFile(self._files)
+            self._file.add(leaf, rows, states)
         except OSError:
             self.close()
 
-    def note(self, leaf: int, places: Sequence[StatePlace]) -> None:
-        """Note where the states of a leaf are kept, in the order of the scans."""
-        self._places |= {(key, leaf): place for key, place in zip(self._files.keys, places, strict=True)}
-
     def close(self) -> None:
         """Keep nothing more."""
+        self._keeps = False
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -178,20 +171,22 @@ class LeafJournal:
 
 def _whole(path: Path) -> Iterator[tuple[bytes, int, StatePlace]]:
     """Scan, leaf and place of the states in a file, up to the first that is torn."""
-    with path.open("rb") as file:
-        size, place = file.seek(0, os.SEEK_END), 0
-        while place + _HEAD.size <= size:
-            file.seek(place)
-            key, leaf, length, digest = _HEAD.unpack(file.read(_HEAD.size))
-            begins = place + _HEAD.size
-            if begins + length > size:
+    with open_regular(path) as file:
+        size, begins = file.seek(0, os.SEEK_END), 0
+        while begins + _BEFORE <= size:
+            file.seek(begins)
+            key, leaf, _, length = _HEAD.unpack(file.read(_HEAD.size))
+            if begins + _BEFORE + length > size:
                 break
-            yield key, leaf, StatePlace(path.name, begins, length, digest.hex())
-            place = begins + length
+            yield key, leaf, StatePlace(path.name, begins, length)
+            begins += _BEFORE + length
 
 
-def _digest(data: bytes | memoryview) -> bytes:
-    return hashlib.sha256(data).digest()
+def _digest(*parts: bytes | memoryview) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
 
 
 def note_pass(folder: Path, told: Mapping[str, Any]) -> None:
@@ -199,12 +194,13 @@ def note_pass(folder: Path, told: Mapping[str, Any]) -> None:
 
     Args:
         folder: Of the run.
-        told: What it took.
+        told: What it took: counts of ``leaves`` and ``leaf_rows``, or of ``parts``; of those that were ``kept``, and
+            looked at ``again``; nodes that were ``lost``.
     """
     with contextlib.suppress(OSError):
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
-        with (folder / FOLDER / PASSES).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(told) + "\n")
+        with open_lines(folder / FOLDER / PASSES) as file:
+            file.write(json.dumps(told).encode() + b"\n")
 
 
 def remove_leaves(folder: Path) -> None:
@@ -213,19 +209,30 @@ def remove_leaves(folder: Path) -> None:
     Args:
         folder: Of the run.
     """
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    leaves = folder / FOLDER
+    with contextlib.suppress(OSError):
+        if leaves.is_symlink() or not leaves.is_dir():
+            leaves.unlink(missing_ok=True)
+        else:
+            shutil.rmtree(leaves, ignore_errors=True)
 
 
 def passes_of(folder: Path) -> list[dict[str, Any]]:
     """Passes that were noted, in their order."""
-    try:
-        lines = (folder / FOLDER / PASSES).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
     passes = []
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            one = json.loads(line)
-            if isinstance(one, dict):
-                passes.append(one)
+    with contextlib.suppress(OSError), open_regular(folder / FOLDER / PASSES) as file:
+        for line in file:
+            with contextlib.suppress(ValueError, RecursionError):
+                one = json.loads(line)
+                if _is_pass(one):
+                    passes.append(one)
     return passes
+
+
+def _is_pass(one: object) -> bool:
+    if not isinstance(one, dict):
+        return False
+    counts = [one.get(name) for name in ("kept", "again", *(["parts"] if "parts" in one else ["leaves", "leaf_rows"]))]
+    lost = one.get("lost")
+    are_counts = all(isinstance(count, int) and not isinstance(count, bool) for count in counts)
+    return are_counts and isinstance(lost, list) and all(isinstance(name, str) for name in lost)

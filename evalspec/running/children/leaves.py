@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from evalspec.errors import EvalspecError, WorkerError
 from evalspec.language.scans import Scan, Summary, Tree
@@ -16,7 +20,8 @@ from evalspec.running.children.tables import Tables
 from evalspec.running.engines.engine import LeafEngine, LeafWork, PieceOutcome, RowEngine
 from evalspec.running.engines.node import versions
 from evalspec.running.engines.pieces import Cut, Pieces
-from evalspec.running.engines.stamps import Stamps, stamps_of
+from evalspec.running.engines.stamps import Stamps, stamps_of, unchanged
+from evalspec.running.files import sha256_of
 
 AHEAD = 2
 """Leaves for each that is looked at at once that may be looked at before an earlier one is merged."""
@@ -56,6 +61,7 @@ class LeafPieces(Pieces):
         cut: Of its rows.
         states: Takes what was seen.
         journal: Has what an earlier run has seen, and takes what is seen now.
+        stamps: Of the dataset's files when the pass began.
         engine: Looks at leaves.
         work: How.
         progress: Told how far they have come.
@@ -69,13 +75,14 @@ class LeafPieces(Pieces):
         cut: Cut,
         states: LeafStates,
         journal: LeafJournal,
+        stamps: Stamps,
         engine: RowEngine,
         work: LeafWork,
         progress: Progress,
     ) -> None:
         super().__init__(cut, range(cut.pieces), engine, progress)
         self.of, self.title = dataset, f"{dataset}: "
-        self._states, self._journal, self._work = states, journal, work
+        self._states, self._journal, self._stamps, self._work = states, journal, stamps, work
 
     @property
     def kept_words(self) -> str:
@@ -85,7 +92,7 @@ class LeafPieces(Pieces):
         """The leaf to look at next, none too far ahead; what an earlier run has kept is taken from there."""
         while self.waiting and self.waiting[0] < self._states.merged + AHEAD * self.engine.slots:
             leaf = super().next()
-            kept = None if leaf is None else self._journal.get(leaf)
+            kept = None if leaf is None else self._journal.get(leaf, self.cut.rows_of(leaf))
             if leaf is None or kept is None:
                 return leaf
             self.kept += 1
@@ -111,10 +118,9 @@ class LeafPieces(Pieces):
         return one.error
 
     def keep(self, one: PieceOutcome) -> None:
-        if one.places:
-            self._journal.note(one.number, one.places)
-        else:
-            self._journal.put(one.number, one.blocks)
+        # What was read of other files than those of the plan is nothing to go on with.
+        if not one.written and unchanged(self._stamps):
+            self._journal.put(one.number, one.rows, one.blocks)
         self._states.add(one.number, one.blocks)
 
 
@@ -172,8 +178,8 @@ class Leaves:
         stamps = stamps_of(self._parts.datasets[dataset], self._parts.access)
         mergeable = {key: scans[key] for key in kinds}
         cut, states = Cut(rows, size), LeafStates([*kinds.values()])
-        journal = self._journal(mergeable, stamps, dataset, cut)
-        leaves = LeafPieces(dataset, cut, states, journal, self._engine, self._work, self._progress)
+        journal = self._journal(mergeable, [*kinds.values()], stamps, dataset, cut)
+        leaves = LeafPieces(dataset, cut, states, journal, stamps, self._engine, self._work, self._progress)
         try:
             self._engine.aim(dataset, mergeable, stamps, journal.files)
             leaves.run()
@@ -185,14 +191,17 @@ class Leaves:
             self._note(leaves)
         return {key: one for key, one in zip(kinds, states.ends(), strict=True) if one is not None}
 
-    def _journal(self, scans: Mapping[str, Scan], stamps: Stamps, dataset: str, cut: Cut) -> LeafJournal:
+    def _journal(
+        self, scans: Mapping[str, Scan], kinds: Sequence[type[Summary]], stamps: Stamps, dataset: str, cut: Cut
+    ) -> LeafJournal:
         part = self._parts.datasets[dataset]
         objects = [one.model_dump(mode="json") for one in part.stamps(self._parts.access)]
         # Without a stamp nothing says that rows stay the same.
         if not self._work.keeps or not (stamps or objects):
             return LeafJournal(self._work.folder, None, ())
-        basis = [part.model_dump_json(), sorted(stamps.items()), objects, cut.rows, cut.size, versions()]
-        keys = [(dataset, key, scan.columns) for key, scan in scans.items()]
+        read = self._parts.digests.get(dataset)
+        basis = [part.model_dump_json(), sorted(stamps.items()), objects, read, cut.rows, cut.size, versions()]
+        keys = [_key(dataset, scan, kind) for scan, kind in zip(scans.values(), kinds, strict=True)]
         return LeafJournal(self._work.folder, basis, keys)
 
     def _note(self, leaves: LeafPieces) -> None:
@@ -201,6 +210,13 @@ class Leaves:
             "again": len(leaves.lost), "lost": list(self._engine.gone),
         }  # fmt: skip
         note_pass(self._work.folder, told)
+
+
+def _key(dataset: str, scan: Scan, kind: type[Summary]) -> bytes:
+    """Digest of all that a scan makes of rows: what it looks for may come from another dataset, or from a file."""
+    module = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    code = sha256_of(Path(module)) if module and Path(module).is_file() else ""
+    return hashlib.sha256(pickle.dumps((dataset, scan.key, scan.columns, scan.make, code))).digest()
 
 
 def engine_of(parts: SpecParts, work: LeafWork) -> LeafEngine:

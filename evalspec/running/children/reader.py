@@ -98,7 +98,7 @@ def _by_leaves(name: str, parts: SpecParts, question: Message, progress: Progres
     from evalspec.running.equal_rows import MOST_ROWS
 
     # What was kept of an earlier reading says nothing of the files as they are.
-    parts = replace(parts, kept={})
+    parts = replace(parts, kept={}, digests={})
     tables = Tables(parts)
     rows = tables.countable(name)
     if rows is None or rows <= MOST_ROWS:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from evalspec.errors import EvalspecError
 from evalspec.language.scans import Scan
-from evalspec.running.children.leaf_journal import StateFiles, StatePlace
+from evalspec.running.children.leaf_journal import StateFiles
 from evalspec.running.children.process import Limits
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.engines.cluster import Needs
@@ -25,7 +25,7 @@ class PieceOutcome:
         rows: Rows that went by.
         blocks: Of a leaf the states of its summaries, in the order of the scans; of a part its file.
         told: What is said beside.
-        places: Of a leaf: where the states are kept already.
+        written: Of a leaf: whoever has seen it has kept the states as well.
         error: What is wrong with the rows.
         lost: Why it was lost, in words; it may be seen to again.
     """
@@ -34,7 +34,7 @@ class PieceOutcome:
     rows: int = 0
     blocks: Sequence[bytes] = ()
     told: Mapping[str, Any] = field(default_factory=dict)
-    places: Sequence[StatePlace] = ()
+    written: bool = False
     error: EvalspecError | None = None
     lost: str = ""
 

@@ -127,21 +127,29 @@ class LocalLeaves(LocalEngine, LeafEngine):
 
         super().__init__(start, work.choice.children, {})
         self._aimed = set[Child]()
+        """Children that know what the leaves are looked at for."""
         self._files: StateFiles | None = None
+        self._target: tuple[str, dict[str, Scan], Stamps] = "", {}, {}
 
     def aim(self, dataset: str, scans: Mapping[str, Scan], stamps: Stamps, files: StateFiles | None) -> None:
-        self._asked = {"scans": base64.b64encode(pickle.dumps((dataset, dict(scans), files))).decode("ascii")}
-        self._aimed.clear()
-        self._files = files
+        self._target = dataset, dict(scans), stamps
+        self._tell(files)
 
     def outcome(self, number: int, answer: Message) -> PieceOutcome:
         if self._files is None or "places" not in answer:
             return super().outcome(number, answer)
-        places = [StatePlace(**one) for one in answer["places"]]
-        blocks = [block for block in map(self._files.read, places) if block is not None]
-        if len(blocks) < len(places):
-            return PieceOutcome(number, lost="the file with its states is gone")
-        return PieceOutcome(number, answer["rows"], blocks, places=places)
+        blocks = self._files.states(number, answer["rows"], [StatePlace(**one) for one in answer["places"]])
+        if blocks is None:
+            # From now on children hand all over.
+            self._tell(None)
+            return PieceOutcome(number, lost="the file with its states is not as it was written")
+        return PieceOutcome(number, answer["rows"], blocks, written=True)
+
+    def _tell(self, files: StateFiles | None) -> None:
+        dataset, scans, stamps = self._target
+        self._asked = {"scans": base64.b64encode(pickle.dumps((dataset, scans, files, stamps))).decode("ascii")}
+        self._aimed.clear()
+        self._files = files
 
     def question(self, child: Child) -> Message:
         """The scans, which each child is told once."""

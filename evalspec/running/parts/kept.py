@@ -18,7 +18,7 @@ from typing import IO, Any
 from evalspec.answers.parts import part_path
 from evalspec.errors import WriteError
 from evalspec.running.children.leaf_journal import FOLDER
-from evalspec.running.files import is_whole, make_folder
+from evalspec.running.files import is_whole, make_folder, open_lines, open_regular
 
 
 class KeptParts:
@@ -80,23 +80,17 @@ class KeptParts:
 
 def _opened(path: Path) -> IO[bytes]:
     try:
-        file = path.open("a+b")
-        # What a crash has torn is no line, and nothing may follow it.
-        if file.seek(0, os.SEEK_END):
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
+        return open_lines(path)
     except OSError as error:
         raise WriteError(f"{path} can't be written: {error.strerror or error}") from error
-    return file
 
 
 def _lines(path: Path) -> dict[int, Mapping[str, Any]]:
     """Number: what the last line on a part says."""
     told: dict[int, Mapping[str, Any]] = {}
-    with contextlib.suppress(OSError):
-        for line in path.read_bytes().splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError), open_regular(path) as file:
+        for line in file:
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 one = json.loads(line)
                 told[int(one.pop("number"))] = {"sha256": one["sha256"], **one}
     return told

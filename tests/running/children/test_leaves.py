@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -192,6 +193,78 @@ def test_leaves_that_are_kept_are_looked_at_once(folder: Path, monkeypatch: pyte
     os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns + 1))
     with pytest.raises(pytest.fail.Exception):
         answer_again(job)
+
+
+TWO = """
+evalspec: 1
+name: two
+datasets:
+  test: {kind: parquet, path: test, label: y}
+  traffic: {kind: parquet, path: traffic.parquet, label: y}
+data:
+  - {check: contamination, id: strict, train: [traffic], test: test, column: note, similarity: 0.95, require: [near_duplicates <= 5 %]}
+  - {check: contamination, id: loose, train: [traffic], test: test, column: note, similarity: 0.3, report_only: true}
+  - {check: contamination, id: pairs, train: [traffic], test: test, column: note, ngram: {n: 2}, report_only: true}
+  - {check: leakage, id: noted, train: [traffic], test: test, group: note, report_only: true}
+  - {check: leakage, id: placed, train: [traffic], test: test, group: site, report_only: true}
+  - {check: integrity, id: low, dataset: test, table_schema: {x: {min: -2}}, report_only: true}
+  - {check: integrity, id: high, dataset: test, table_schema: {x: {max: 2}}, report_only: true}
+"""
+
+
+@pytest.mark.proof
+def test_two_checks_of_a_kind_share_no_state(folder: Path, tmp_path: Path) -> None:
+    """Whatever they ask otherwise, in one folder of leaves; and both take theirs from there when they are resumed."""
+    shutil.copytree(folder, tmp_path / "two")
+    (tmp_path / "two" / "evalspec.yaml").write_text(TWO)
+    alone = [answer(job) for job in jobs_in(tmp_path / "two", 1)]
+    remove_leaves(tmp_path / "two" / "run")
+    several = [answer_again(job) for job in jobs_in(tmp_path / "two", 2)]
+    assert json.dumps(several) == json.dumps(alone)
+    before = len(passes_of(tmp_path / "two" / "run"))
+    assert [answer_again(job) for job in jobs_in(tmp_path / "two", 2)] == alone
+    assert not sum(one["leaves"] for one in passes_of(tmp_path / "two" / "run")[before:])
+
+
+@pytest.mark.proof
+def test_leaves_of_training_rows_are_not_those_of_other_test_rows(folder: Path, tmp_path: Path) -> None:
+    """What is looked for in one dataset comes from the other, which changes between two runs."""
+    shutil.copytree(folder, tmp_path / "other")
+    remove_leaves(tmp_path / "other" / "run")
+    first = [answer_again(job) for job in jobs_in(tmp_path / "other", 2)][3:]
+    for name, seed in (("a", 7), ("c", 8)):
+        table = pq.read_table(tmp_path / "other" / "test" / f"{name}.parquet")
+        pq.write_table(rows(len(table), seed), tmp_path / "other" / "test" / f"{name}.parquet")
+    resumed = [answer_again(job) for job in jobs_in(tmp_path / "other", 2)][3:]
+    fresh = [answer(job) for job in jobs_in(tmp_path / "other", 1)][3:]
+    assert json.dumps(resumed) == json.dumps(fresh) != json.dumps(first)
+
+
+@pytest.mark.proof
+def test_states_rest_on_the_rows_that_the_run_has_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files may be others by the time of the pass: a dataset that is kept is scanned as it was read."""
+    job = jobs_in(folder, 2)[1]
+    one, other = (replace(job, parts=replace(job.parts, digests={"test": digest})) for digest in ("first", "second"))
+    first = answer(one)
+    assert answer_again(other) == first
+    assert [(told["leaves"], told["kept"]) for told in passes_of(folder / "run")] == [(6, 0), (6, 0)]
+    monkeypatch.setattr(local, "Child", lambda *_, **__: pytest.fail("a child"))
+    assert answer_again(one) == first
+
+
+@pytest.mark.proof
+def test_leaves_that_are_removed_while_a_child_writes_them_are_scanned(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, keep = jobs_in(folder, 2)[1], LeafPieces.keep
+    first = answer(job)
+
+    def removing(self: LeafPieces, one: PieceOutcome) -> None:
+        keep(self, one)
+        shutil.rmtree(folder / "run" / "leaves", ignore_errors=True)
+
+    monkeypatch.setattr(LeafPieces, "keep", removing)
+    assert answer(job) == first
 
 
 @pytest.mark.proof
@@ -387,7 +460,7 @@ def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: 
 def test_no_leaf_is_begun_far_ahead_or_after_an_error() -> None:
     states, work = LeafStates([]), LeafWork(EngineChoice(children=2))
     engine, journal = LocalEngine(lambda place: pytest.fail("a child"), 2, {}), LeafJournal(work.folder, None, ())
-    leaves = LeafPieces("test", Cut(90, 10), states, journal, engine, work, lambda *_: None)
+    leaves = LeafPieces("test", Cut(90, 10), states, journal, {}, engine, work, lambda *_: None)
     assert [leaves.next() for _ in range(6)] == [0, 1, 2, 3, None, None]
     states.add(1, [])
     assert leaves.next() is None
@@ -423,10 +496,10 @@ def see_to_all(engine: Whole, told: list[float], tmp_path: Path) -> None:
             engine.events.append(f"keep {one.number}")
             super().keep(one)
 
-    journal, states = LeafJournal(tmp_path, ["basis"], ["x"]), LeafStates([])
+    journal, states = LeafJournal(tmp_path, ["basis"], [b"x" * 32]), LeafStates([])
     states.add = lambda leaf, blocks: setattr(states, "merged", states.merged + 1)  # type: ignore[method-assign]
     work = LeafWork(EngineChoice(children=2), tmp_path)
-    leaves = Noting("test", Cut(60, 10), states, journal, engine, work, lambda done, *_: told.append(done))
+    leaves = Noting("test", Cut(60, 10), states, journal, {}, engine, work, lambda done, *_: told.append(done))
     with contextlib.closing(journal):
         leaves.run()
 
@@ -443,8 +516,8 @@ def test_what_came_is_kept_where_nothing_more_can_be_handed_out(tmp_path: Path) 
     engine = Whole(fails_at=4)
     with pytest.raises(EngineError, match="4 of 6 leaves of test are kept"):
         see_to_all(engine, [], tmp_path)
-    with contextlib.closing(LeafJournal(tmp_path, ["basis"], ["x"])) as journal:
-        assert [journal.get(leaf) for leaf in range(6)] == [[b""]] * 4 + [None] * 2
+    with contextlib.closing(LeafJournal(tmp_path, ["basis"], [b"x" * 32])) as journal:
+        assert [journal.get(leaf, 10) for leaf in range(6)] == [[b""]] * 4 + [None] * 2
 
 
 def test_a_child_hands_over_what_it_can_not_write(
@@ -453,13 +526,21 @@ def test_a_child_hands_over_what_it_can_not_write(
     """The first leaf is written; then the disk is full."""
     files = StateFiles(tmp_path / "leaves", "basis", (b"x" * 32,))
     scans = {"x": language_scans.Scan("test", "x", ("x",), OneColumn)}
-    packed = base64.b64encode(pickle.dumps(("test", scans, files))).decode()
-    handle = leaf.start(jobs_in(folder, 2)[0].parts)
+    parts = jobs_in(folder, 2)[0].parts
+    packed = base64.b64encode(pickle.dumps(("test", scans, files, {}))).decode()
+    handle = leaf.start(parts)
     kept = handle({"scans": packed, "number": 0, "start": 0, "stop": 500}, lambda *_: None)
-    (place,) = kept["places"]
-    state = files.read(StatePlace(**place))
+    places = [StatePlace(**place) for place in kept["places"]]
+    (state,) = files.states(0, 500, places) or [b""]
+    stale = {str(folder / "traffic.parquet"): (1, 2, "of before")}
+    packed = base64.b64encode(pickle.dumps(("test", scans, files, stale))).decode()
+    handed = handle({"scans": packed, "number": 0, "start": 0, "stop": 500}, lambda *_: None)
+    assert [bytes(block) for block in handed["blocks"]] == [state], "read of other files than were planned"
+    packed = base64.b64encode(pickle.dumps(("test", scans, files, {}))).decode()
+    handle({"scans": packed, "number": 0, "start": 0, "stop": 500}, lambda *_: None)
 
-    def full(*_: object) -> None:
+    def full(self: StateFile, *_: object) -> None:
+        self.close()
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(StateFile, "add", full)

@@ -125,7 +125,7 @@ def measure(check: Contamination, inputs: Inputs) -> CheckResult:
     asked = TestSide(test, table, chosen, named, ours, usable, row_digests(ours))
     blank = BlankRows(asked)
     detectors = [*_detectors(check, inputs, asked, subwords), *further_detectors(check, inputs, asked)]
-    look(inputs, train, test, [blank, *detectors], table.nbytes)
+    look(inputs, check.name, train, test, [blank, *detectors], table.nbytes)
     blank.refuse()
     rows = {name: one.rows for name, one in blank.sets.items()}
     levels = tuple(level for detector in detectors for level in detector.levels())

@@ -136,11 +136,12 @@ def see(detectors: Sequence[Detector], train_set: str, batch: pa.RecordBatch, fi
             detector.see(rows, first_row)
 
 
-def look(inputs: Inputs, train: Sequence[str], test: str, detectors: Sequence[Detector], size: int) -> None:
+def look(inputs: Inputs, check: str, train: Sequence[str], test: str, detectors: Sequence[Detector], size: int) -> None:
     """Let the rows of each training set pass before the detectors, once.
 
     Args:
         inputs: What gives the rows.
+        check: Name of the check.
         train: Training sets.
         test: Name of the test set, for the progress.
         detectors: Made from the test set.
@@ -157,9 +158,9 @@ def look(inputs: Inputs, train: Sequence[str], test: str, detectors: Sequence[De
         inputs.progress(done, len(train), f"comparing {test} with {name}")
         make: Any = partial(TrainingRows, tuple(one.fresh() for one in by_leaf), name)
         made = make if size <= MOST_SENT_BYTES else partial(Alone, make)
-        scans = [Scan(name, f"copies of {test}", _columns(by_leaf), made)]
+        scans = [Scan(name, f"copies of {test} for {check}", _columns(by_leaf), made)]
         if others:
-            scans.append(Scan(name, f"others of {test}", _columns(others), partial(_Others, others, name)))
+            scans.append(Scan(name, f"others of {test} for {check}", _columns(others), partial(_Others, others, name)))
         seen: Any = inputs.scan(scans)[0]
         training: Any = seen.summary if isinstance(seen, Alone) else seen
         for detector, found in zip(by_leaf, training.found, strict=True):
