@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 
 import pytest
 from hypothesis import settings
 
+from evalspec import processes
 from evalspec.running.environment import gpus
+from tests import forked
 
 pytest_plugins = ["tests.small_models"]
 
@@ -22,6 +25,13 @@ def pytest_configure() -> None:
     """A process in the background of a shell ignores SIGINT, and so do its children; tests of interrupts hear it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def _forked_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children of runs are forked where that is all the same to the test; see `tests.forked`."""
+    if os.environ.get("EVALSPEC_TESTS_FORK") != "0" and not request.node.get_closest_marker("processes"):
+        monkeypatch.setattr(processes, "subprocess", forked)
 
 
 PROOF_S = 900

@@ -74,7 +74,7 @@ def open_regular(path: Path, mode: Literal["rb", "ab+", "xb+"] = "rb") -> IO[byt
     descriptor = os.open(path, flags[mode] | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is a folder, a link or a pipe", str(path))
     return os.fdopen(descriptor, "ab+" if mode == "ab+" else "rb" if mode == "rb" else "wb+")
 
 

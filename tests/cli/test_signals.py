@@ -116,8 +116,8 @@ def test_a_signal_that_was_ignored_stays_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("after_s", [0.03, 0.15, 0.3])
 @pytest.mark.parametrize("number", [signal.SIGINT])
 def test_in_the_first_second_there_is_one_line(number: signal.Signals, after_s: float, tmp_path: Path) -> None:
-    code = "import sys, time; print(flush=True); sys.argv = ['evalspec', *sys.argv[1:]]\n"
-    code += "from evalspec.cli import main; main()\n"
+    code = "import sys; sys.argv = ['evalspec', *sys.argv[1:]]\n"
+    code += "from evalspec.cli import main; print(flush=True); main()\n"
     command = [sys.executable, "-c", code, "run", str(write(tmp_path)), "--trust"]
     running = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
