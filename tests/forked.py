@@ -150,11 +150,11 @@ def serve(channel: socket.socket) -> None:
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     ends: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([channel, woken], [], [])
+        ready, _, _ = select.select([channel.fileno(), woken], [], [])
         if woken in ready:
             os.read(woken, 1024)
             _reap(ends)
-        if channel in ready:
+        if channel.fileno() in ready:
             head, descriptors, _, _ = socket.recv_fds(channel, _HEAD, 16)
             if not head:
                 return

@@ -72,7 +72,7 @@ def check_end(check: CheckRecord, plan: Plan, left: Sequence[PlannedCheck], draf
 
 
 def _holds(test: Test, alpha: float) -> bool:
-    if test.invalid is not None or test.value is None:
+    if test.value is None or any(one is not None for one in (test.invalid, test.missing, test.withhold)):
         return False
     if test.exact:
         return holds(test.op, test.value, test.threshold)

@@ -202,7 +202,13 @@ datasets:
   test: {kind: parquet, path: test, label: y}
   traffic: {kind: parquet, path: traffic.parquet, label: y}
 data:
-  - {check: contamination, id: strict, train: [traffic], test: test, column: note, similarity: 0.95, require: [near_duplicates <= 5 %]}
+  - check: contamination
+    id: strict
+    train: [traffic]
+    test: test
+    column: note
+    similarity: 0.95
+    require: [near_duplicates <= 5 %]
   - {check: contamination, id: loose, train: [traffic], test: test, column: note, similarity: 0.3, report_only: true}
   - {check: contamination, id: pairs, train: [traffic], test: test, column: note, ngram: {n: 2}, report_only: true}
   - {check: leakage, id: noted, train: [traffic], test: test, group: note, report_only: true}
