@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -50,7 +51,8 @@ class Popen:
         self.returncode: int | None = None
         self._status, status = os.pipe()
         # The descriptors have other numbers over there.
-        words = [f"fd{pass_fds.index(int(one))}" if int(one) in pass_fds else one for one in command[4:]]
+        places = {str(descriptor): f"fd{place}" for place, descriptor in enumerate(pass_fds)}
+        words = [places.get(one, one) for one in command[4:]]
         question = {"words": words, "folder": str(cwd or os.getcwd()), "environment": dict(env)}
         try:
             self.pid = _server(env).fork(question, [stdout.fileno(), status, *pass_fds])
@@ -194,7 +196,7 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         os.chdir(question["folder"])
         os.environ.clear()
         os.environ.update(question["environment"])
-        words = [str(passed[int(one[2:])]) if one.startswith("fd") else one for one in question["words"]]
+        words = [str(passed[int(one[2:])]) if re.fullmatch(r"fd\d+", one) else one for one in question["words"]]
         # Its parent is this server.
         sys.argv = [CHILD, words[0], str(os.getppid()), *words[2:]]
         from evalspec.running.children.child import main

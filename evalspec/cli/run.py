@@ -40,10 +40,12 @@ from evalspec.redaction import Redaction
 if TYPE_CHECKING:
     from evalspec.planning import Plan
     from evalspec.records.outputs import TerminalLine
+    from evalspec.running.children.spare import Spares
     from evalspec.running.options import Options
 
 
 def command(  # noqa: PLR0913  # one parameter an option
+    context: typer.Context,
     specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="Spec files.")],
     only: Annotated[
         list[str], typer.Option("--only", metavar="NAME", help="Run only this check or requirement; never READY.")
@@ -89,6 +91,12 @@ def command(  # noqa: PLR0913  # one parameter an option
     as_json: Json = False,
 ) -> None:
     """Measure all that a spec requires, decide, and write record and report."""
+    from evalspec.running.children.environment import child_environment
+    from evalspec.running.children.spare import Spares
+
+    # They import while this process does, and while it reads the specs.
+    spares = Spares(child_environment(trust=trust, hub=hub, metadata=False, threads=threads))
+    context.call_on_close(spares.close)
     from evalspec.errors import SpecError
     from evalspec.language.units import parse_quantity
     from evalspec.loading import LoadOptions, load_all
@@ -152,7 +160,7 @@ def command(  # noqa: PLR0913  # one parameter an option
         )
         try:
             with signals:
-                _run_one(planned, options, codes, results, signals, quiet=quiet or as_json, as_json=as_json)
+                _run_one(planned, options, codes, results, signals, spares, quiet=quiet or as_json, as_json=as_json)
         except EvalspecError as error:
             if len(specs) == 1 and not codes:
                 raise
@@ -193,6 +201,7 @@ def _run_one(
     codes: list[int],
     results: list[dict[str, Any]],
     signals: Interrupts,
+    spares: Spares,
     *,
     quiet: bool,
     as_json: bool,
@@ -202,7 +211,7 @@ def _run_one(
     from evalspec.running.runner import run
 
     with Progress(quiet=quiet) as observer:
-        record, folder = run(planned, options, observer, signals)
+        record, folder = run(planned, options, observer, signals, spares)
     verdict = verdict_of(record)
     codes.append(INTERRUPTED if record.interrupted else verdict.exit_code)
     results.append({"spec": planned.spec.file, "folder": str(folder), "verdict": verdict.model_dump(mode="json")})

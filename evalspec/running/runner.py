@@ -46,6 +46,7 @@ from evalspec.running.children.jobs import (
 from evalspec.running.children.leaf_journal import passes_of, remove_leaves
 from evalspec.running.children.scans import Ahead
 from evalspec.running.children.sharing import SharedChild
+from evalspec.running.children.spare import Spares
 from evalspec.running.children.workers import may_start_together
 from evalspec.running.describe import not_tested, without_evidence
 from evalspec.running.engines.opening import EngineFacts, opened, recorded
@@ -82,7 +83,13 @@ FIRST = 4
 """Checks whose modules are imported while datasets are read; later ones import theirs beside others."""
 
 
-def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | None = None) -> tuple[Record, Path]:
+def run(
+    plan: Plan,
+    options: Options,
+    observer: Observer,
+    signals: Interrupts | None = None,
+    spares: Spares | None = None,
+) -> tuple[Record, Path]:
     """Run a plan and write its record; a signal ends what is measured, and the record says so.
 
     Args:
@@ -90,6 +97,7 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         options: How.
         observer: Who watches.
         signals: Counts those that come; whoever gives it may go on counting afterwards.
+        spares: Children that are there already.
 
     Returns:
         The record with its verdict, and its folder.
@@ -116,7 +124,7 @@ def run(plan: Plan, options: Options, observer: Observer, signals: Interrupts | 
         try:
             access = replace(folder.takes_over(options.access), made=folder.path.resolve() / FOLDER)
             options = replace(options, access=access)
-            return _Run(plan, options, observer, folder, before, counted).go(cluster)
+            return _Run(plan, options, observer, folder, before, counted, spares).go(cluster)
         finally:
             folder.let_go()
 
@@ -132,6 +140,7 @@ class _Run:
         own: RunFolder,
         before: Again | None,
         signals: Interrupts,
+        spares: Spares | None,
     ) -> None:
         self.signals = signals
         self.plan = plan
@@ -159,7 +168,7 @@ class _Run:
         self.again = gone_on_from(events, plan) if options.resume else before
         known = JournalEvents(events if self.again is None else [*self.again.events, *events])
         self.children = Children(
-            options.access, options.limits, options.threads, self.folder, options.engine, signals.raise_lost
+            options.access, options.limits, options.threads, self.folder, options.engine, signals.raise_lost, spares
         )
         self.made = MadeRuns(
             plan, self.folder, self.journal, self.children, observer, draft=options.draft, events=events

@@ -33,9 +33,11 @@ from evalspec.language.places import METADATA_HOST
 from evalspec.logs import scrub
 from evalspec.pipeline.artifact import path_shown
 from evalspec.redaction import Redaction
+from evalspec.running.children.environment import child_environment
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
 from evalspec.running.children.kept_rows import unnamed_file
 from evalspec.running.children.process import MOST_IDLE_BYTES, Child, Limits, resident_bytes
+from evalspec.running.children.spare import Spares
 from evalspec.running.children.workers import may_start_together, note_read
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of
@@ -97,6 +99,7 @@ class Children:
         folder: Path,
         engine: EngineChoice = LOCAL,
         on_wait: Callable[[], None] | None = None,
+        spares: Spares | None = None,
     ) -> None:
         """Children of a run.
 
@@ -107,6 +110,7 @@ class Children:
             folder: Of the run, which takes their logs.
             engine: Looks at leaves of large datasets.
             on_wait: Called while an answer is waited for.
+            spares: Children that are there already.
         """
         self.access = access
         self.engine = engine
@@ -115,15 +119,19 @@ class Children:
         self.folder = folder
         self.on_wait = on_wait
         self.secrets = access.secrets
-        self.environment = _environment(access, threads)
+        self.environment = child_environment(
+            trust=access.trust, hub=access.hub, metadata=METADATA_HOST in access.hosts, threads=threads
+        )
+        self._spares = spares
 
     @contextmanager
     def start(self, role: str, job: object, name: str) -> Iterator[Child]:
         """A child for as long as the context lasts."""
         log = self.folder / "logs" / f"{name}.log"
+        spare = None if self._spares is None else self._spares.take(role, self.environment)
         with Child(
             role, job, limits=self.limits, log=log, environment=self.environment, secrets=self.secrets,
-            on_wait=self.on_wait,
+            on_wait=self.on_wait, spare=spare,
         ) as child:  # fmt: skip
             yield child
 
@@ -135,26 +143,6 @@ class Children:
                 log.unlink()
             else:
                 scrub(log, hidden)
-
-
-def _environment(access: Access, threads: int) -> dict[str, str]:
-    """Environment variables of a child, set before it imports anything."""
-    environment = {
-        "OMP_NUM_THREADS": str(threads),
-        "MKL_NUM_THREADS": str(threads),
-        "OPENBLAS_NUM_THREADS": str(threads),
-        "TOKENIZERS_PARALLELISM": "false",
-        "HF_EVALUATE_OFFLINE": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "PYTHONHASHSEED": "0",
-    }
-    if not access.trust:
-        environment["TORCH_FORCE_WEIGHTS_ONLY_LOAD"] = "1"
-    if METADATA_HOST not in access.hosts:
-        environment["AWS_EC2_METADATA_DISABLED"] = "true"
-    if not access.hub:
-        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-    return environment
 
 
 class Subjects:

@@ -1,6 +1,7 @@
-"""Entry point of every child process: ``python -m evalspec.running.children.child FD PARENT FD``.
+"""Entry point of every child process: ``python -m evalspec.running.children.child FD PARENT FD [ROLE]``.
 
-The last descriptor takes the number of the process.
+The last descriptor takes the number of the process. One that knows its role before its job makes the imports of it
+(``prepare()``); the log to write to then comes before the job.
 """
 
 from __future__ import annotations
@@ -26,11 +27,17 @@ Handler = Callable[[Message, Progress], Message]
 
 def main() -> None:
     """Read the job, then answer questions until the other side goes."""
-    descriptor, parent, announced = (int(one) for one in sys.argv[1:])
+    descriptor, parent, announced = (int(one) for one in sys.argv[1:4])
     os.set_inheritable(announced, False)
     stand(parent, announced, adopts=True)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=descriptor)
+    for prepared in sys.argv[4:]:
+        # What can't be imported is told by the role, when it is needed.
+        with contextlib.suppress(Exception):
+            importlib.import_module(prepared).prepare()
+        if not _write_to_log(channel):
+            return
     body = receive_bytes(channel)
     if body is None:
         return
@@ -58,6 +65,16 @@ def main() -> None:
         send(channel, hidden.value(answer) | ({BLOCKS: len(blocks)} if blocks else {}))
         for block in blocks:
             send_bytes(channel, block)
+
+
+def _write_to_log(channel: socket.socket) -> bool:
+    """Write to the log that comes over the channel; False where the other side has gone."""
+    _, logs, _, _ = socket.recv_fds(channel, 1, 1)
+    for log in logs:
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+    return bool(logs)
 
 
 def _sentence(error: Exception, hidden: Redaction) -> str:

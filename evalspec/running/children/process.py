@@ -8,12 +8,9 @@ is watched as resident size of the child and all below it.
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import select
 import signal
-import socket
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,9 +20,9 @@ from typing import IO, Any, NoReturn, Self
 
 from evalspec.errors import EngineError, InputError, InvalidError, NotRunError, WorkerError, WriteError
 from evalspec.logs import Log, last_line
-from evalspec.processes import Guarded, import_path
 from evalspec.redaction import Redaction
 from evalspec.running.children.messages import BLOCKS, Message, Progress, receive, receive_bytes, send, send_bytes
+from evalspec.running.children.spare import Spare, started
 from evalspec.running.files import make_folder
 
 WATCH_EVERY_S = 0.2
@@ -51,7 +48,7 @@ class Limits:
 class Child:
     """One child process, started with a job, asked questions over a socket pair."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # a child has so many sides
         self,
         role: str,
         job: Any,
@@ -62,6 +59,7 @@ class Child:
         secrets: Iterable[str] = (),
         on_read: Callable[[Mapping[str, str]], None] | None = None,
         on_wait: Callable[[], None] | None = None,
+        spare: Spare | None = None,
     ) -> None:
         """Starts the child.
 
@@ -74,6 +72,7 @@ class Child:
             secrets: Variables of the environment whose values leave the child neither in an answer nor in its log.
             on_read: Told of the files that a worker says its model's code has read, and their digests.
             on_wait: Called again and again while an answer is waited for; what it raises ends the wait.
+            spare: Becomes this child; None: one is started.
         """
         secrets = tuple(secrets)
         self.role = role.rpartition(".")[2]
@@ -82,19 +81,17 @@ class Child:
         self._log = Log(log, Redaction.of(secrets))
         self._on_read = on_read
         self._on_wait = on_wait
-        ours, theirs = socket.socketpair()
-        with theirs, _opened(self._log) as output:
-            self._process = Guarded(
-                # -P: nothing is imported from the folder that the user happens to stand in.
-                [sys.executable, "-P", "-m", "evalspec.running.children.child", str(theirs.fileno()), str(os.getpid())],
-                output,
-                passed=(theirs.fileno(),),
-                environment=os.environ | import_path() | dict(environment or {}),
-            )
-        self._channel = ours
         self._watched = 0.0
+        with _opened(self._log) as output:
+            if spare is None:
+                self._channel, self._process = started(output, environment or {})
+            else:
+                self._channel, self._process = spare.channel, spare.process
+                with contextlib.suppress(OSError):
+                    # One that has ended takes no job either.
+                    spare.write_to(output)
         try:
-            send_bytes(ours, pickle.dumps((role, job, secrets)))
+            send_bytes(self._channel, pickle.dumps((role, job, secrets)))
         except ConnectionError:
             self._gone()
 

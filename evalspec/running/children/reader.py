@@ -18,6 +18,12 @@ from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.same_files import FilesWatch
 
 
+def prepare() -> None:
+    """Import what this child needs for whatever it reads."""
+    arrow_without_pandas()
+    import pyarrow.parquet  # noqa: F401
+
+
 def start(parts: SpecParts) -> Handler:
     """The handler of this child."""
     arrow_without_pandas()

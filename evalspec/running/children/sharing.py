@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from evalspec.errors import EvalspecError, WorkerError
-from evalspec.imports import numpy_without_tools
+from evalspec.imports import arrow_without_pandas, numpy_without_tools
 from evalspec.language.parts import Check, NeedTiming
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import CheckJob
@@ -145,6 +145,13 @@ def _nothing() -> None:
 def packed_job(job: object) -> str:
     """A job as a message holds it."""
     return base64.b64encode(pickle.dumps(job)).decode("ascii")
+
+
+def prepare() -> None:
+    """Import what every check needs."""
+    numpy_without_tools()
+    arrow_without_pandas()
+    from evalspec.running.children import checking, screening  # noqa: F401
 
 
 def start(job: None) -> Handler:
