@@ -91,8 +91,7 @@ def command(  # noqa: PLR0913  # one parameter an option
     as_json: Json = False,
 ) -> None:
     """Measure all that a spec requires, decide, and write record and report."""
-    from evalspec.running.children.environment import child_environment
-    from evalspec.running.children.spare import Spares
+    from evalspec.running.children.spare import Spares, child_environment
 
     # They import while this process does, and while it reads the specs.
     spares = Spares(child_environment(trust=trust, hub=hub, metadata=False, threads=threads))

@@ -33,11 +33,10 @@ from evalspec.language.places import METADATA_HOST
 from evalspec.logs import scrub
 from evalspec.pipeline.artifact import path_shown
 from evalspec.redaction import Redaction
-from evalspec.running.children.environment import child_environment
 from evalspec.running.children.jobs import SpecParts, WorkerJob, predictions_file
 from evalspec.running.children.kept_rows import unnamed_file
 from evalspec.running.children.process import MOST_IDLE_BYTES, Child, Limits, resident_bytes
-from evalspec.running.children.spare import Spares
+from evalspec.running.children.spare import Spares, child_environment
 from evalspec.running.children.workers import may_start_together, note_read
 from evalspec.running.engines.choice import LOCAL, EngineChoice
 from evalspec.running.files import Journal, is_whole, make_folder, sha256_of

@@ -16,9 +16,8 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 from evalspec.errors import WorkerError
-from evalspec.running.children.environment import child_environment
 from evalspec.running.children.process import Child, Limits
-from evalspec.running.children.spare import CHECKS, READER, Spare, Spares
+from evalspec.running.children.spare import CHECKS, READER, Spare, Spares, child_environment
 
 pytestmark = pytest.mark.processes
 ROLE = "tests.running.roles"
