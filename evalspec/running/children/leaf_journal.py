@@ -59,18 +59,33 @@ class StateFiles:
     name: str
     keys: tuple[bytes, ...]
 
-    def states(self, leaf: int, rows: int, places: Iterable[StatePlace]) -> list[bytes] | None:
-        """States of a leaf of so many rows, in the order of the scans; None: one is not there as it was written."""
+    def states(self, leaf: int, rows: int, places: Iterable[Sequence[StatePlace]]) -> list[bytes] | None:
+        """States of a leaf of so many rows; None: one is not there as it was written.
+
+        Args:
+            leaf: Its number.
+            rows: Of it.
+            places: Where the state of each scan may be.
+        """
         states = []
-        with contextlib.suppress(OSError):
-            for key, place in zip(self.keys, places, strict=True):
-                with open_regular(self.folder / place.file) as file:
-                    file.seek(place.begins)
-                    written = file.read(_BEFORE + place.length)
-                head, state = _HEAD.pack(key, leaf, rows, place.length), written[_BEFORE:]
-                if written[:_BEFORE] == head + _digest(head, state) and len(state) == place.length:
-                    states.append(state)
-        return states if len(states) == len(self.keys) else None
+        for key, several in zip(self.keys, places, strict=True):
+            read = (self._state(key, leaf, rows, place) for place in several)
+            state = next((one for one in read if one is not None), None)
+            if state is None:
+                return None
+            states.append(state)
+        return states
+
+    def _state(self, key: bytes, leaf: int, rows: int, place: StatePlace) -> bytes | None:
+        try:
+            with open_regular(self.folder / place.file) as file:
+                file.seek(place.begins)
+                written = file.read(_BEFORE + place.length)
+        except OSError:
+            return None
+        head, state = _HEAD.pack(key, leaf, rows, place.length), written[_BEFORE:]
+        whole = written[:_BEFORE] == head + _digest(head, state) and len(state) == place.length
+        return state if whole else None
 
 
 class StateFile:
@@ -133,11 +148,12 @@ class LeafJournal:
         self._files = StateFiles(folder / FOLDER, name, tuple(keys))
         self._keeps = bool(keys)
         self._file: StateFile | None = None
-        self._places: dict[tuple[bytes, int], StatePlace] = {}
-        """Scan and leaf: where an earlier run has kept the state."""
+        self._places: dict[tuple[bytes, int], list[StatePlace]] = {}
+        """Scan and leaf: where earlier runs have kept the state."""
         for path in sorted(self._files.folder.glob(f"{name}-*.states")) if keys else ():
             with contextlib.suppress(OSError):
-                self._places |= {(key, leaf): place for key, leaf, place in _whole(path)}
+                for key, leaf, place in _whole(path):
+                    self._places.setdefault((key, leaf), []).append(place)
 
     @property
     def files(self) -> StateFiles | None:
@@ -146,10 +162,9 @@ class LeafJournal:
 
     def get(self, leaf: int, rows: int) -> list[bytes] | None:
         """States of a leaf of so many rows, in the order of the scans; None: not all of them were kept."""
-        keys = self._files.keys
-        if not self._keeps or any((key, leaf) not in self._places for key in keys):
+        if not self._keeps:
             return None
-        return self._files.states(leaf, rows, [self._places[key, leaf] for key in keys])
+        return self._files.states(leaf, rows, [self._places.get((key, leaf), ()) for key in self._files.keys])
 
     def put(self, leaf: int, rows: int, states: Sequence[bytes]) -> None:
         """Keep the states of a leaf."""
@@ -234,5 +249,8 @@ def _is_pass(one: object) -> bool:
         return False
     counts = [one.get(name) for name in ("kept", "again", *(["parts"] if "parts" in one else ["leaves", "leaf_rows"]))]
     lost = one.get("lost")
-    are_counts = all(isinstance(count, int) and not isinstance(count, bool) for count in counts)
-    return are_counts and isinstance(lost, list) and all(isinstance(name, str) for name in lost)
+    return all(map(_is_count, counts)) and isinstance(lost, list) and all(isinstance(name, str) for name in lost)
+
+
+def _is_count(one: object) -> bool:
+    return isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 2**63

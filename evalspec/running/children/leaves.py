@@ -216,7 +216,9 @@ def _key(dataset: str, scan: Scan, kind: type[Summary]) -> bytes:
     """Digest of all that a scan makes of rows: what it looks for may come from another dataset, or from a file."""
     module = getattr(sys.modules.get(kind.__module__), "__file__", None)
     code = sha256_of(Path(module)) if module and Path(module).is_file() else ""
-    return hashlib.sha256(pickle.dumps((dataset, scan.key, scan.columns, scan.make, code))).digest()
+    # Each by itself: whether two of them share an object is nothing that a key may hang on.
+    parts = [pickle.dumps(one) for one in (dataset, scan.key, scan.columns, scan.make, code)]
+    return hashlib.sha256(pickle.dumps(parts)).digest()
 
 
 def engine_of(parts: SpecParts, work: LeafWork) -> LeafEngine:

@@ -136,12 +136,14 @@ class LocalLeaves(LocalEngine, LeafEngine):
         self._tell(files)
 
     def outcome(self, number: int, answer: Message) -> PieceOutcome:
-        if self._files is None or "places" not in answer:
+        if "places" not in answer:
             return super().outcome(number, answer)
-        blocks = self._files.states(number, answer["rows"], [StatePlace(**one) for one in answer["places"]])
+        places = [[StatePlace(**one)] for one in answer["places"]]
+        blocks = None if self._files is None else self._files.states(number, answer["rows"], places)
         if blocks is None:
-            # From now on children hand all over.
-            self._tell(None)
+            if self._files is not None:
+                # From now on children hand all over.
+                self._tell(None)
             return PieceOutcome(number, lost="the file with its states is not as it was written")
         return PieceOutcome(number, answer["rows"], blocks, written=True)
 

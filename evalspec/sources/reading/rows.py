@@ -52,13 +52,14 @@ def row_digests(table: pa.Table, columns: Sequence[str] | None = None) -> Words:
     digests = np.empty((table.num_rows, LANES), np.uint64)
     table = table.select(names)
     for start in range(0, table.num_rows, ROWS_AT_A_TIME):
-        part = table.slice(start, ROWS_AT_A_TIME)
-        digests[start : start + part.num_rows] = _part(part)
+        # A part of a table without columns does not say how many rows it has.
+        stop = min(start + ROWS_AT_A_TIME, table.num_rows)
+        digests[start:stop] = _part(table.slice(start, stop - start), stop - start)
     return digests
 
 
-def _part(table: pa.Table) -> Words:
-    total = np.zeros((LANES, table.num_rows), np.uint64)
+def _part(table: pa.Table, rows: int) -> Words:
+    total = np.zeros((LANES, rows), np.uint64)
     for name in table.column_names:
         chunks = [hash_values(chunk, name) for chunk in table.column(name).chunks]
         if chunks:

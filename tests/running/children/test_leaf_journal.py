@@ -92,8 +92,9 @@ def test_others_keep_states_beside(tmp_path: Path) -> None:
     children = [StateFile(journal.files), StateFile(journal.files)]
     for leaf, child in zip((3, 1, 9), (children[0], children[1], children[1]), strict=True):
         places = child.add(leaf, ROWS, STATES[leaf])
-        assert journal.files.states(leaf, ROWS, places) == STATES[leaf]
-        assert journal.files.states(leaf, ROWS + 1, places) is journal.files.states(leaf + 1, ROWS, places) is None
+        each = [[place] for place in places]
+        assert journal.files.states(leaf, ROWS, each) == STATES[leaf]
+        assert journal.files.states(leaf, ROWS + 1, each) is journal.files.states(leaf + 1, ROWS, each) is None
     for one in (journal, *children):
         one.close()
     torn = tmp_path / "leaves" / places[0].file
@@ -103,7 +104,7 @@ def test_others_keep_states_beside(tmp_path: Path) -> None:
     again.put(9, ROWS, STATES[9])
     assert again.files is not None
     torn.unlink()
-    assert again.files.states(9, ROWS, places) is None
+    assert again.files.states(9, ROWS, each) is None
     again.close()
     assert found(tmp_path) == {leaf: STATES[leaf] for leaf in (3, 0, 9)}
 
@@ -131,6 +132,21 @@ def test_what_does_not_fit_leaves_its_room_to_others(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         child.add(1, ROWS, [STATES[1][0], Full()])
     assert not [*(tmp_path / "leaves").iterdir()]
+
+
+def test_of_two_copies_the_whole_one_is_taken(tmp_path: Path) -> None:
+    """Scans that were kept in different passes are in different files."""
+    filled(tmp_path)
+    file = only_file(tmp_path)
+    torn = bytearray(file.read_bytes())
+    torn[len(torn) // 2] ^= 1
+    for name in ("-0", "-~"):
+        file.with_name(file.name.replace("-", name, 1)).write_bytes(torn)
+    assert found(tmp_path) == STATES
+    journal = LeafJournal(tmp_path, ["basis"], [Z])
+    journal.put(3, ROWS, [b"of another pass"])
+    journal.close()
+    assert found(tmp_path, keys=(Z, X)) == {3: [b"of another pass", STATES[3][0]]}
 
 
 def link(path: Path, target: Path) -> None:
@@ -180,7 +196,9 @@ def test_a_run_leaves_nothing_in_place_of_the_folder(tmp_path: Path, what: str) 
     [
         b"\xff\xfe\n", b'{"dataset": "x"}\n', b"[" * 100_000 + b"\n", b"[1]\n", b"{", b'{"leaves": 4, "kept"',
         b'{"leaves": "4", "leaf_rows": 1, "kept": 0, "again": 0, "lost": []}\n',
-        b'{"parts": 4, "kept": 0, "again": 0, "lost": [1]}\n', b'{"parts": true, "kept": 0, "again": 0, "lost": []}\n',
+        b'{"parts": 4, "kept": 0, "again": 0, "lost": [1]}\n', b'{"parts": -1, "kept": 0, "again": 0, "lost": []}\n',
+        b'{"parts": 1' + b"0" * 400 + b', "kept": 0, "again": 0, "lost": []}\n',
+        b'{"parts": true, "kept": 0, "again": 0, "lost": []}\n',
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_pass_hides_no_other(tmp_path: Path, line: bytes) -> None:

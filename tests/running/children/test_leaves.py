@@ -49,6 +49,7 @@ from evalspec.running.children.leaf_journal import (
 )  # fmt: skip
 from evalspec.running.children.leaves import LeafPieces, LeafStates
 from evalspec.running.children.process import Child, Limits
+from evalspec.running.children.scans import Scans
 from evalspec.running.children.tables import Tables
 from evalspec.running.engines import local
 from evalspec.running.engines.choice import LOCAL, EngineChoice
@@ -271,6 +272,42 @@ def test_leaves_that_are_removed_while_a_child_writes_them_are_scanned(
 
     monkeypatch.setattr(LeafPieces, "keep", removing)
     assert answer(job) == first
+
+
+@pytest.mark.proof
+def test_states_that_can_not_be_read_back_are_made_once_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is moved away while several children are at work: all of them write on to where it was."""
+    job, outcome = jobs_in(folder, 2)[1], local.LocalLeaves.outcome
+    first, moved = answer(job), folder / "moved"
+
+    def moving(self: local.LocalLeaves, number: int, told: Any) -> PieceOutcome:
+        if not moved.exists():
+            time.sleep(1.0)
+            (folder / "run" / "leaves").rename(moved)
+        return outcome(self, number, told)
+
+    monkeypatch.setattr(local.LocalLeaves, "outcome", moving)
+    assert answer(job) == first and moved.exists()
+    (told,) = passes_of(folder / "run")
+    assert told["leaves"] == 6 and 1 <= told["again"] <= 2
+    shutil.rmtree(moved)
+
+
+@pytest.mark.proof
+def test_whichever_check_leads_the_pass_the_states_are_the_same(folder: Path) -> None:
+    """A pass that shift leads sees to the rows of integrity as well; a resumed run may begin with integrity."""
+    shift, integrity = jobs_in(folder, 2)[:2]
+    remove_leaves(folder / "run")
+    scans = Scans()
+    ahead = ((integrity.check, integrity.seed),)
+    scans.expect(shift.check.name, ahead)
+    shift.evidence.mkdir(parents=True, exist_ok=True)
+    checking.answer(shift, lambda *_: None, scans)
+    before = passes_of(folder / "run")
+    # As a child unpickles its job: names that were one object are several.
+    answer_again(pickle.loads(pickle.dumps(integrity)))
+    after = passes_of(folder / "run")[len(before) :]
+    assert [(one["leaves"], one["kept"]) for one in after] == [(0, 6)]
 
 
 @pytest.mark.proof

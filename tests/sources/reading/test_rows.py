@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from evalspec.errors import InputError
-from evalspec.sources.reading.rows import dataset_digest, row_digests
+from evalspec.sources.reading.rows import ROWS_AT_A_TIME, dataset_digest, row_digests
 
 
 def digests(values: object, kind: pa.DataType | None = None, name: str = "c") -> list[tuple[int, ...]]:
@@ -188,3 +188,10 @@ def test_dataset_digest_covers_every_type() -> None:
 
     for column in table(0).column_names:
         assert dataset_digest(table(0).select([column])) != dataset_digest(table(1).select([column]))
+
+
+@pytest.mark.parametrize("count", [0, 1, ROWS_AT_A_TIME, ROWS_AT_A_TIME + 1, 2 * ROWS_AT_A_TIME + 7])
+def test_rows_of_no_columns_are_all_alike(count: int) -> None:
+    table = pa.table({"x": np.arange(count)})
+    digests = row_digests(table, [])
+    assert digests.shape == (count, 2) and len(np.unique(digests, axis=0)) == min(1, count)

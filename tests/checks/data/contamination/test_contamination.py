@@ -242,6 +242,13 @@ def test_a_key_names_the_rows(tmp_path: Path) -> None:
     assert examples.examples[0].title == "test, k1"
 
 
+@pytest.mark.parametrize("key", ["a", ["a", "b"]])
+def test_a_key_may_name_all_that_is_compared(tmp_path: Path, key: object) -> None:
+    train = pa.table({"a": ["x", "y"], "b": ["p", "q"]})
+    result = run(tmp_path, train, pa.table({"a": ["x", "z"], "b": ["p", "q"]}), key=key, column="a")
+    assert value(result, "exact_duplicates") == 1
+
+
 def test_repeats_inside_the_test_set_are_noted(tmp_path: Path) -> None:
     result = run(tmp_path, pa.table({"a": [9]}), pa.table({"a": [1, 1, 1, 2]}))
     assert value(result, "exact_duplicates") == 0
