@@ -199,9 +199,11 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         words = [str(passed[int(one[2:])]) if re.fullmatch(r"fd\d+", one) else one for one in question["words"]]
         # Its parent is this server.
         sys.argv = [CHILD, words[0], str(os.getppid()), *words[2:]]
-        from evalspec.running.children.child import main
+        from evalspec.running.children import child
 
-        main()
+        # Files that code is in are looked for among the modules, and this one's is nobody's.
+        sys.modules["__main__"] = child
+        child.main()
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1

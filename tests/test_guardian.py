@@ -14,7 +14,10 @@ import pytest
 from evalspec import guardian
 from evalspec.processes import Guarded
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no guardian stands between")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no guardian stands between"),
+]
 
 SPINS = """
 import ctypes, pathlib, sys, threading

@@ -20,6 +20,8 @@ import pytest
 from evalspec.records.verify import verify
 from tests.shared import shared_folder
 
+pytestmark = pytest.mark.processes
+
 MODEL = """
 import os, sys, time, signal
 import numpy as np

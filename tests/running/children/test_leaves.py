@@ -58,6 +58,8 @@ from evalspec.running.engines.local import LocalEngine
 from evalspec.running.engines.pieces import Cut
 from evalspec.sources.parquet import Parquet
 
+pytestmark = pytest.mark.processes
+
 ROWS, LEAF = 5_500, 1_000
 SPEC = """
 evalspec: 1

@@ -13,6 +13,8 @@ import pytest
 from evalspec.errors import InputError, WorkerError
 from evalspec.running.children.process import Child, Limits
 
+pytestmark = pytest.mark.processes
+
 ROLE = "tests.running.roles"
 
 

@@ -36,6 +36,8 @@ from evalspec.running.subjects import Children, Subjects
 from tests.running.children.test_leaves import alive_below
 from tests.running.engines.fake import FakeCluster, use
 
+pytestmark = pytest.mark.processes
+
 ROWS = 2 * ANSWER_ROWS + 10_000
 SPEC = """
 evalspec: 1

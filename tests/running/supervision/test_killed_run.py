@@ -15,6 +15,8 @@ from evalspec.running.supervision.killed_run import KilledRun
 from evalspec.running.supervision.log_watch import LogWatch
 from evalspec.trainings.command import CommandTraining
 
+pytestmark = pytest.mark.processes
+
 TRAIN = """
 import json, sys, time
 from pathlib import Path

@@ -20,6 +20,8 @@ from evalspec.running.supervision import disturbance
 from tests.running.supervision.toy import write_toy
 from tests.stories.telling import command
 
+pytestmark = pytest.mark.processes
+
 REAL = disturbance.disturbance
 QUIET = {"processors": 4.0, "own": 1.0, "others_share": 0.0, "steal_share": 0.0}
 
