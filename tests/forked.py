@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
@@ -33,8 +34,8 @@ class Popen:
     """As `subprocess.Popen`, of which it has what `evalspec.processes.Guarded` uses; not only for our children."""
 
     def __new__(cls, command: Sequence[str], **settings: Any) -> Any:
-        """A real one for all that is not a child of a run."""
-        if list(command[1:4]) != ["-P", "-m", CHILD]:
+        """A real one for all that is not a child of a run, and for other threads: with these their processes end."""
+        if list(command[1:4]) != ["-P", "-m", CHILD] or threading.current_thread() is not threading.main_thread():
             return subprocess.Popen(command, **settings)
         return super().__new__(cls)
 
@@ -100,7 +101,9 @@ def _fixed(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _server(environment: Mapping[str, str]) -> _Server:
     key = _fixed(environment)
-    if key not in _servers or not _servers[key].alive:
+    if key in _servers and not _servers[key].alive:
+        _servers.pop(key).close()
+    if key not in _servers:
         _servers[key] = _Server(dict(environment))
     return _servers[key]
 
@@ -125,6 +128,10 @@ class _Server:
     def alive(self) -> bool:
         """False once it has ended, as it does with the thread that started it."""
         return self._process.poll() is None
+
+    def close(self) -> None:
+        """Let it go."""
+        self._channel.close()
 
     def fork(self, question: Mapping[str, Any], descriptors: Sequence[int]) -> int:
         body = json.dumps(question).encode()

@@ -82,14 +82,18 @@ class Child:
         self._on_read = on_read
         self._on_wait = on_wait
         self._watched = 0.0
-        with _opened(self._log) as output:
-            if spare is None:
-                self._channel, self._process = started(output, environment or {})
-            else:
-                self._channel, self._process = spare.channel, spare.process
-                with contextlib.suppress(OSError):
-                    # One that has ended takes no job either.
-                    spare.write_to(output)
+        with contextlib.ExitStack() as unless_taken:
+            if spare is not None:
+                unless_taken.callback(spare.close)
+            with _opened(self._log) as output:
+                if spare is None:
+                    self._channel, self._process = started(output, environment or {})
+                else:
+                    self._channel, self._process = spare.channel, spare.process
+                    with contextlib.suppress(OSError):
+                        # One that has ended takes no job either.
+                        spare.write_to(output)
+            unless_taken.pop_all()
         try:
             send_bytes(self._channel, pickle.dumps((role, job, secrets)))
         except ConnectionError:

@@ -100,8 +100,8 @@ class Spare:
 
     def close(self) -> None:
         """End it."""
-        self.process.end()
-        self.channel.close()
+        with self.channel:
+            self.process.end()
 
 
 class Spares:

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evalspec.cli import app
-from evalspec.errors import WorkerError
+from evalspec.errors import WorkerError, WriteError
 from evalspec.running.children.process import Child, Limits
 from evalspec.running.children.spare import CHECKS, READER, Spare, Spares, child_environment
 
@@ -66,6 +66,13 @@ def test_one_that_has_ended_is_an_error_of_the_child(spare: Spare, tmp_path: Pat
     spare.process.wait(10.0)
     with pytest.raises(WorkerError, match="killed by SIGKILL"), adopted(spare, tmp_path / "child.log") as child:
         child.ask({"do": "echo"})
+
+
+def test_nothing_is_left_of_one_whose_log_can_not_be_written(spare: Spare, tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("in the way")
+    with pytest.raises(WriteError):
+        adopted(spare, tmp_path / "logs" / "child.log")
+    assert spare.process.ended is not None and spare.channel.fileno() == -1
 
 
 def test_none_is_taken_that_is_not_as_it_should_be() -> None:
