@@ -575,7 +575,7 @@ def test_a_child_hands_over_what_it_can_not_write(
     packed = base64.b64encode(pickle.dumps(("test", scans, files, {}))).decode()
     handle = leaf.start(parts)
     kept = handle({"scans": packed, "number": 0, "start": 0, "stop": 500}, lambda *_: None)
-    places = [StatePlace(**place) for place in kept["places"]]
+    places = [[StatePlace(**place)] for place in kept["places"]]
     (state,) = files.states(0, 500, places) or [b""]
     stale = {str(folder / "traffic.parquet"): (1, 2, "of before")}
     packed = base64.b64encode(pickle.dumps(("test", scans, files, stale))).decode()
