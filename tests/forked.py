@@ -24,7 +24,6 @@ CHILD = "evalspec.running.children.child"
 DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
 FIXED = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "ARROW_", "NPY_", "MALLOC_")
 """Variables that are read when something is imported: a server has one set of values for all its children."""
-PR_SET_PDEATHSIG = 1
 _HEAD = 8
 
 _servers: dict[tuple[tuple[str, str], ...], _Server] = {}
@@ -114,7 +113,6 @@ class _Server:
     def __init__(self, environment: dict[str, str]) -> None:
         self._channel, theirs = socket.socketpair()
         with theirs:
-            theirs.set_inheritable(True)
             self._process = subprocess.Popen(
                 [sys.executable, "-P", __file__, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
@@ -240,13 +238,13 @@ def _import() -> None:
 
 
 if __name__ == "__main__":
-    import ctypes
     import gc
 
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == int(sys.argv[2]):
-        _import()
-        gc.collect()
-        gc.freeze()
-        with socket.socket(fileno=int(sys.argv[1])) as one:
-            serve(one)
+    from evalspec.processes import die_with_parent
+
+    die_with_parent(int(sys.argv[2]))
+    _import()
+    gc.collect()
+    gc.freeze()
+    with socket.socket(fileno=int(sys.argv[1])) as one:
+        serve(one)
