@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -42,15 +43,63 @@ def hidden(*names: str) -> Iterator[None]:
         sys.meta_path.remove(finder)
 
 
+class _Around:
+    """Once a module is imported, its code runs inside a context."""
+
+    def __init__(self, name: str, context: Callable[[], AbstractContextManager[None]]) -> None:
+        self.name, self.context = name, context
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """What the other finders say of it."""
+        if fullname != self.name:
+            return None
+        for finder in sys.meta_path:
+            found = None if finder is self else finder.find_spec(fullname, path, target)
+            if found is not None:
+                self._wrap(found.loader)
+                return found
+        return None
+
+    def _wrap(self, loader: Any) -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            with self.context():
+                execute(module)
+            del loader.exec_module
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+
+        loader.exec_module = exec_module
+
+
+def _around(name: str, context: Callable[[], AbstractContextManager[None]]) -> None:
+    """Run the code of a module, whoever imports it, inside a context; nothing happens if it is imported already."""
+    if name not in sys.modules and not any(isinstance(one, _Around) and one.name == name for one in sys.meta_path):
+        sys.meta_path.insert(0, _Around(name, context))
+
+
 def arrow_without_pandas() -> None:
     """Keep pyarrow from importing pandas by itself, which takes longer than most of what is done with it.
 
-    It looks once, at its first conversion, and remembers that there is none; ``to_pandas`` works all the same.
+    It looks once, at its first conversion, and remembers that there is none: it would take a series of pandas for a
+    list, with NaN instead of nulls. So it looks again as soon as anybody imports pandas.
     """
     with hidden("pandas"):
         import pyarrow as pa
 
         pa.array([0]).to_numpy()
+    _around("pandas", _arrow_looks_again)
+
+
+@contextmanager
+def _arrow_looks_again() -> Iterator[None]:
+    import pyarrow as pa
+
+    yield
+    pa.array([0]).to_pandas()
 
 
 class _LaterAttribute:
@@ -67,6 +116,9 @@ class _LaterAttribute:
         return self._itself()(*args, **keywords)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_place":
+            # A copy that is not filled yet.
+            raise AttributeError(name)
         return getattr(self._itself(), name)
 
 
@@ -87,6 +139,8 @@ class _LaterPackage(ModuleType):
 def later(*names: str) -> Iterator[None]:
     """Who imports these packages gets what he takes of them, and they are imported when that is used.
 
+    Modules that have taken something hold the thing itself once its package is imported.
+
     Args:
         names: Of packages inside others; nothing happens to one that is imported already.
     """
@@ -95,27 +149,65 @@ def later(*names: str) -> Iterator[None]:
         found = None if name in sys.modules else importlib.util.find_spec(name)
         if found is not None:
             stand_ins[name] = _LaterPackage(name, found.submodule_search_locations or ())
+    before = {*sys.modules}
     sys.modules.update(stand_ins)
     try:
         yield
     finally:
         for name in stand_ins:
             del sys.modules[name]
+        takers = [module for one, module in [*sys.modules.items()] if one not in before]
+        for name in stand_ins:
+            _around(name, partial(_given, name, takers))
+
+
+@contextmanager
+def _given(name: str, takers: Sequence[ModuleType]) -> Iterator[None]:
+    """While a package is imported: those that took something of its stand-in are given what they took.
+
+    Args:
+        name: The package's.
+        takers: Modules that may have.
+    """
+    yield
+    package = sys.modules[name]
+    for one, module in [*sys.modules.items()]:
+        # Imported below the stand-in.
+        parent, _, last = one.rpartition(".")
+        if parent == name and not hasattr(package, last):
+            setattr(package, last, module)
+    for taker in takers:
+        for key, value in [*vars(taker).items()]:
+            if isinstance(value, _LaterPackage) and value.__name__ == name:
+                setattr(taker, key, package)
+            elif type(value) is _LaterAttribute and value._place[0] == name:
+                setattr(taker, key, getattr(package, value._place[1]))
+
+
+TOOLS = ("f2py", "testing")
+"""Of numpy."""
+TAKERS = ("scipy._lib.array_api_compat.numpy", "sklearn.externals.array_api_compat.numpy")
+"""What takes all names of numpy, and with them its tools."""
 
 
 def numpy_without_tools() -> None:
-    """Keep scipy from importing numpy's tools for tests and for Fortran: it takes all names of numpy, and uses few."""
+    """Keep others from importing numpy's tools for tests and for Fortran: they take all names of numpy, and use few."""
+    for taker in TAKERS:
+        _around(taker, _tools_stand_in)
+
+
+@contextmanager
+def _tools_stand_in() -> Iterator[None]:
     import numpy as np
 
-    for name in ("f2py", "testing"):
-        whole = f"numpy.{name}"
-        found = None if whole in sys.modules else importlib.util.find_spec(whole)
-        if found is not None and found.loader is not None:
-            found.loader = importlib.util.LazyLoader(found.loader)
-            module = importlib.util.module_from_spec(found)
-            sys.modules[whole] = module
-            found.loader.exec_module(module)
-            setattr(np, name, module)
+    stand_ins = {name: _LaterPackage(f"numpy.{name}", ()) for name in TOOLS if name not in vars(np)}
+    vars(np).update(stand_ins)
+    try:
+        yield
+    finally:
+        for name, one in stand_ins.items():
+            if vars(np).get(name) is one:
+                delattr(np, name)
 
 
 def sklearn_alone() -> None:

@@ -17,6 +17,66 @@ assert table.column("a").to_numpy().tolist() == [0.0, 2.0]
 assert "pandas" not in sys.modules
 assert table.to_pandas()["a"].tolist() == [0.0, 2.0]
 """
+SERIES = """
+from evalspec.imports import arrow_without_pandas
+arrow_without_pandas()
+import importlib.util
+assert importlib.util.find_spec("pandas") is not None
+import pandas as pd, pyarrow as pa, pyarrow.compute as pc
+numbers = pd.Series([1.0, float("nan"), 3.0])
+assert pa.array(numbers).is_null().to_pylist() == [False, True, False]
+assert pa.table({"a": numbers})["a"].null_count == 1
+assert pa.chunked_array([numbers]).null_count == 1
+assert pc.is_in(pa.array([1.0, float("nan")]), value_set=pa.array(numbers)).to_pylist() == [True, False]
+assert pa.array(pd.Series(["x", None])).null_count == 1
+assert pa.array(pd.Series(pd.to_datetime(["2020-01-01", None]))).null_count == 1
+assert pa.types.is_dictionary(pa.array(pd.Categorical(["u", "v"])).type)
+assert type(pd.__loader__).__name__ == "SourceFileLoader" and "exec_module" not in vars(pd.__loader__)
+"""
+THREADS = """
+import sys, threading
+from evalspec.imports import numpy_without_tools
+numpy_without_tools()
+import numpy as np
+import scipy.special
+errors, together = [], threading.Barrier(12)
+sys.setswitchinterval(1e-6)
+def use():
+    together.wait()
+    try:
+        from numpy.testing import assert_allclose
+        assert_allclose(1.0, 1.0)
+        assert np.testing.assert_allclose is assert_allclose
+        assert np.f2py.get_include()
+    except BaseException as error:
+        errors.append(repr(error))
+threads = [threading.Thread(target=use) for _ in range(12)]
+for one in threads: one.start()
+for one in threads: one.join()
+assert not errors, errors
+"""
+GIVEN = """
+import copy, sys
+from evalspec.imports import sklearn_alone
+sklearn_alone()
+import sklearn.preprocessing._polynomial as taker
+import sklearn.preprocessing._data as module_taker
+early = taker.BSpline
+assert copy.deepcopy(early)._place == copy.copy(early)._place == early._place
+import scipy.interpolate, scipy.optimize, scipy.stats
+assert taker.BSpline is scipy.interpolate.BSpline
+assert module_taker.stats is scipy.stats
+import types
+below = {one for one in sys.modules if one.rpartition(".")[0] in ("scipy.optimize", "scipy.stats")}
+assert "scipy.optimize._linesearch" in below
+assert all(hasattr(sys.modules[one.rpartition(".")[0]], one.rpartition(".")[2]) for one in below)
+left = [
+    (name, key) for name, module in [*sys.modules.items()] if not name.startswith("evalspec")
+    for key, value in [*vars(module).items()] if type(value).__name__ in ("_LaterAttribute", "_LaterPackage")
+]
+import scipy.integrate
+assert all("integrate" in repr(vars(sys.modules[name])[key]) for name, key in left), left
+"""
 SKOPS = """
 import sys
 from evalspec.imports import skops_without_torch
@@ -88,7 +148,9 @@ import colorsys
 
 
 @pytest.mark.parametrize(
-    "code", [ARROW, SKOPS, TOOLS, SKLEARN, LATER, HIDDEN], ids=["arrow", "skops", "tools", "sklearn", "later", "hidden"]
+    "code",
+    [ARROW, SERIES, SKOPS, TOOLS, THREADS, SKLEARN, GIVEN, LATER, HIDDEN],
+    ids=["arrow", "series", "skops", "tools", "threads", "sklearn", "given", "later", "hidden"],
 )
 def test_it_is_done_without_and_works_when_asked_for(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

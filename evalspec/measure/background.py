@@ -1,7 +1,7 @@
 """Work that runs beside a measurement, in processes of its own, so that a model is seen on a machine that is busy.
 
 ``cpu``: small products that stay in the nearest caches. ``memory``: copies of four times the last cache. ``gpu``:
-large products on the GPU that is named (written against torch's documentation; not seen on a GPU yet).
+large products on the GPU that is named.
 """
 
 from __future__ import annotations

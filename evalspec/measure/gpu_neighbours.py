@@ -17,7 +17,7 @@ Opened = Callable[[int, int], Source]
 class GpuNeighbours:
     """Shares of time in which kernels of others ran on the GPUs of a process and all that it started.
 
-    A GPU on which others are, and it is not, tells nothing. Unseen on a GPU so far.
+    A GPU on which others are, and it is not, tells nothing.
 
     Args:
         opened: Opens the counters of a GPU.

@@ -16,6 +16,7 @@ from evalspec.running.children.jobs import (
     CheckJob,
     SpecParts,
     answers_beside,
+    foreign_code,
     graders_beside,
     predictions_file,
     predictions_key,
@@ -36,6 +37,7 @@ def parts_again(base: Record, folder: Path, plan: Plan, access: Access) -> SpecP
         slices={one.name: one.where for one in spec.slices},
         access=access,
         rows=DRAFT_ROWS if base.draft else None,
+        foreign_code=foreign_code(plan),
     )
 
 

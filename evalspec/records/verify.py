@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Verification:
         skipped: What can't be made again here, with the reason.
         otherwise: Words and rules that another version of the program gives otherwise, which blames nobody: each with
             both values.
-        versions: That the record is of another version; None: it is of this one.
+        versions: That the record is of another version, or of another numpy; None: it is of these.
     """
 
     same: tuple[str, ...]
@@ -128,7 +129,7 @@ def verify(
         differs=tuple(findings.differs),
         skipped=tuple(findings.skipped),
         otherwise=tuple(findings.otherwise),
-        versions=_versions(record),
+        versions="; ".join(filter(None, (_versions(record), _draws(record)))) or None,
     )
 
 
@@ -151,6 +152,17 @@ def _versions(record: Record) -> str | None:
         f"the record was made by evalspec {record.evalspec} with rule {rule}, and this is evalspec {__version__} with "
         f"rule {RULE_VERSION}: its wording, and what follows from rules, may differ because of that, but values may "
         f"not; evalspec {record.evalspec} can check it"
+    )
+
+
+def _draws(record: Record) -> str | None:
+    """Note that another numpy made the draws of the record; None: this one did, or it is not known."""
+    theirs, ours = record.environment.packages.get("numpy"), version("numpy")
+    if theirs in (None, ours):
+        return None
+    return (
+        f"the record was made with numpy {theirs}, and this is numpy {ours}: bounds from resamples may differ because "
+        f"of that, if it draws them otherwise; numpy {theirs} can check them"
     )
 
 

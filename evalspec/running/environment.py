@@ -194,7 +194,7 @@ def _gpu_controls() -> tuple[ControlRecord, ...]:
 
 
 def gpus() -> list[dict[str, Cell]]:
-    """Every NVIDIA GPU that NVML shows: name, driver, memory, clocks, power limit. Not yet seen on a GPU."""
+    """Every NVIDIA GPU that NVML shows: name, driver, memory, clocks, power limit."""
     try:
         import pynvml
     except ImportError:

@@ -38,6 +38,7 @@ from evalspec.running.children.jobs import (
     CheckJob,
     SpecParts,
     answers_beside,
+    foreign_code,
     graders_beside,
     predictions_file,
     predictions_key,
@@ -156,6 +157,7 @@ class _Run:
             slices={one.name: one.where for one in self.spec.slices},
             access=options.access,
             rows=DRAFT_ROWS if options.draft else None,
+            foreign_code=foreign_code(plan),
         )
         self.started = datetime.now(UTC)
         self.hidden = Redaction.of(options.access.secrets)

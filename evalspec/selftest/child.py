@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from evalspec.errors import EvalspecError
 from evalspec.evidence.frozen import Cells
 from evalspec.evidence.record import CheckRecord
-from evalspec.imports import arrow_without_pandas
 from evalspec.language.defects import Defect
 from evalspec.language.inputs import FIRST, Predictions, Variant
 from evalspec.language.parts import BATCH_ROWS, CheckResult
@@ -51,13 +50,13 @@ def packed(job: CheckJob, evidence: Path, defect: Defect) -> Message:
 
 def start(job: None) -> Handler:
     """The handler of this child."""
-    arrow_without_pandas()
     sound: dict[str, CheckRecord] = {}
     evidence_of_run = SoundEvidence()
 
     def handle(question: Message, progress: Progress) -> Message:
         # It comes from the process that started this one, over a socket that nobody else has.
         one, evidence, defect = pickle.loads(base64.b64decode(question["question"]))
+        one.parts.spare_pandas()
         return {"record": planted(one, evidence, defect).model_dump(mode="json")}
 
     def planted(one: CheckJob, evidence: Path, defect: Defect) -> CheckRecord:

@@ -23,10 +23,19 @@ def carrying(deviations: FloatArray, units: FloatArray | None = None) -> float:
         deviations: shape (n,), what each unit adds to a statistic, summing to 0.
         units: shape (n,), how many equal units each stands for; None: one each.
     """
-    squares = deviations**2
+    squares = scaled(deviations) ** 2
     weights = np.ones_like(squares) if units is None else units
     fourth = float(weights @ squares**2)
     return float(weights @ squares) ** 2 / fourth if fourth > 0 else 0.0
+
+
+def scaled(values: FloatArray) -> FloatArray:
+    """The values over a power of two, the largest of them about 1: none of their digits change, and powers are finite.
+
+    Args:
+        values: shape (n,), finite.
+    """
+    return np.ldexp(values, -math.frexp(float(np.abs(values).max(initial=0.0)))[1])
 
 
 def clears(bound: float | None, threshold: float, side: Side) -> bool:

@@ -67,11 +67,18 @@ def _secant(
 ) -> float:
     """The way from ``now`` to where a line through two points, or an inverse parabola through three, is zero."""
     if before == block:
-        return -value_now * (now - before) / (value_now - value_before)
-    slope = (value_before - value_now) / (before - now)
-    to_block = (value_block - value_now) / (block - now)
+        return _quotient(-value_now * (now - before), value_now - value_before)
+    slope = _quotient(value_before - value_now, before - now)
+    to_block = _quotient(value_block - value_now, block - now)
     away = -value_now * (value_block * to_block - value_before * slope)
-    return away / (to_block * slope * (value_block - value_before))
+    return _quotient(away, to_block * slope * (value_block - value_before))
+
+
+def _quotient(one: float, other: float) -> float:
+    """As IEEE 754 has it: a divisor too small for a number makes it infinite or none, and the interval is halved."""
+    if other != 0.0:
+        return one / other
+    return math.nan if one == 0.0 or math.isnan(one) else math.copysign(math.inf, one) * math.copysign(1.0, other)
 
 
 def _opposite(one: float, other: float) -> bool:

@@ -179,6 +179,16 @@ def test_a_full_disk_where_it_prints(holds: bool, code: int, tmp_path: Path) -> 
         ended = subprocess.run(command, check=False, timeout=60, stdout=full, stderr=full)
     assert ended.returncode == (4 if holds else 1)
     assert json.loads((tmp_path / "run" / "record.json").read_text())["verdict"]["exit_code"] == code
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*command[:-1], str(tmp_path / "second")],
+            check=False,
+            timeout=60,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert "error: the outcome can't be printed: No space left on device; the run's folder has it" in ended.stderr
 
 
 @pytest.mark.proof

@@ -11,7 +11,6 @@ from evalspec.errors import EvalspecError, InputError
 from evalspec.evidence.estimate import Comparison, ComparisonParts, Estimate, Fact, Measured, Parts
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.record import CheckRecord, EvidenceFile
-from evalspec.imports import arrow_without_pandas
 from evalspec.language.extensions import whose
 from evalspec.language.parts import Check, CheckResult, Training
 from evalspec.language.undemanding import measured_undemanding
@@ -54,7 +53,7 @@ def answer(
     Raises:
         EvalspecError: As the check raises it.
     """
-    arrow_without_pandas()
+    job.parts.spare_pandas()
     if job.timings_from is not None:
         return _replayed(job, progress)
     workers = Workers(job, ahead)

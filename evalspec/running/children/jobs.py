@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from evalspec.errors import EvalspecError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.units import UNITS
-from evalspec.language.parts import Access, Check, Dataset, Model, Training
+from evalspec.imports import arrow_without_pandas
+from evalspec.language.parts import Access, Check, Dataset, Model, Part, Training
 from evalspec.language.undemanding import UNBOUNDED
 from evalspec.running.children.process import Limits
 from evalspec.running.engines.choice import LOCAL, EngineChoice
@@ -41,6 +42,13 @@ class SpecParts:
     """File of a dataset's rows as the run first read them, where one is kept, by dataset."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """Digest of a dataset's rows as the run first read them, by dataset."""
+    foreign_code: bool = True
+    """Code that is not this package's may run where rows are read and checks are computed."""
+
+    def spare_pandas(self) -> None:
+        """Keep pyarrow from importing pandas, unless code may run here that hands it objects of pandas."""
+        if not self.foreign_code:
+            arrow_without_pandas()
 
     def unnamed(self, read: Collection[str]) -> tuple[str, ...]:
         """Datasets of rows that no check reads and no model names, as those of examples in a prompt are.
@@ -59,6 +67,24 @@ class SpecParts:
             return float(sum(path.stat().st_size for path in files)) if files else float("inf")
         except (EvalspecError, OSError):
             return float("inf")
+
+
+def foreign_code(plan: Plan) -> bool:
+    """Where a plan's rows are read and its checks are computed, code may run that is not this package's.
+
+    That of models runs in processes of their own.
+    """
+    datasets = plan.spec.datasets.values()
+    return (
+        any(one.check.runs_code() or is_foreign(one.check) for one in plan.checks)
+        or any(one.in_memory or is_foreign(one) for one in datasets if not isinstance(one, Training))
+        or any(is_foreign(one) for one in datasets)
+    )
+
+
+def is_foreign(part: Part) -> bool:
+    """A class of another distribution."""
+    return type(part).__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)

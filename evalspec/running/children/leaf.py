@@ -8,7 +8,6 @@ import pickle
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from evalspec.imports import arrow_without_pandas
 from evalspec.language.parts import BATCH_ROWS
 from evalspec.language.scans import Summary, columns_of
 from evalspec.running.children.child import Handler
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 def start(parts: SpecParts) -> Handler:
     """The handler of this child."""
-    arrow_without_pandas()
+    parts.spare_pandas()
     looker: Looker | None = None
     file: StateFile | None = None
     stamps: Stamps = {}

@@ -9,7 +9,6 @@ from typing import Any
 
 from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.record import DatasetRecord, ModelRecord
-from evalspec.imports import arrow_without_pandas
 from evalspec.language.parts import Access, Dataset, Model
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import SpecParts
@@ -20,13 +19,12 @@ from evalspec.running.children.same_files import FilesWatch
 
 def prepare() -> None:
     """Import what this child needs for whatever it reads."""
-    arrow_without_pandas()
     import pyarrow.parquet  # noqa: F401
 
 
 def start(parts: SpecParts) -> Handler:
     """The handler of this child."""
-    arrow_without_pandas()
+    parts.spare_pandas()
     import pyarrow as pa
 
     def handle(question: Message, progress: Progress) -> Message:

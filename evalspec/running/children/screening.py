@@ -249,5 +249,7 @@ class Screener:
         """One screen."""
         if self._evidence is None or question["job"]:
             # It comes from the process that started this one, over a socket that nobody else has.
-            self._evidence = RunEvidence(pickle.loads(base64.b64decode(question["job"])))
+            job: ScreenJob = pickle.loads(base64.b64decode(question["job"]))
+            job.job.parts.spare_pandas()
+            self._evidence = RunEvidence(job)
         return as_message(looked(self._evidence, str(question["screen"])))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from evalspec.errors import EvalspecError, WorkerError
-from evalspec.imports import arrow_without_pandas, numpy_without_tools
+from evalspec.imports import numpy_without_tools
 from evalspec.language.parts import Check, NeedTiming
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import CheckJob
@@ -150,7 +150,6 @@ def packed_job(job: object) -> str:
 def prepare() -> None:
     """Import what every check needs."""
     numpy_without_tools()
-    arrow_without_pandas()
     from evalspec.running.children import checking, screening  # noqa: F401
 
 

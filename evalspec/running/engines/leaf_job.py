@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evalspec.errors import EvalspecError, InvalidError
-from evalspec.imports import arrow_without_pandas
 from evalspec.language.parts import Access
 from evalspec.language.scans import Scan
 from evalspec.redaction import Redaction
@@ -26,15 +25,18 @@ class NodeJob(ABC):
 
     __slots__ = ()
 
+    parts: SpecParts
+    """Datasets, models, and where they may be read from."""
+
     @property
     def packed(self) -> bytes:
         """As it travels, from the process that planned it to nodes that run the same code."""
         return pickle.dumps(self)
 
     @property
-    @abstractmethod
     def access(self) -> Access:
         """Where its datasets may be read from."""
+        return self.parts.access
 
     @property
     @abstractmethod
@@ -74,10 +76,6 @@ class LeafJob(NodeJob):
     parts: SpecParts
     stamps: Mapping[str, Stamps]
     scans: Mapping[str, Scan]
-
-    @property
-    def access(self) -> Access:
-        return self.parts.access
 
     @property
     def changed(self) -> bool:
@@ -137,8 +135,8 @@ def _told(error: EvalspecError) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=1)
 def _job(packed: bytes) -> NodeJob:
-    arrow_without_pandas()
     job: NodeJob = pickle.loads(packed)
+    job.parts.spare_pandas()
     return job
 
 

@@ -129,7 +129,10 @@ def shared(parts: SpecParts, datasets: Sequence[str], models: Sequence[str] = ()
     for one in shown.values():
         if stamps := one.stamps(parts.access):
             one.keep_stamps(access, stamps)
-    return SpecParts({name: parts.models[name] for name in models}, shown, parts.slices if models else {}, access)
+    return SpecParts(
+        {name: parts.models[name] for name in models}, shown, parts.slices if models else {}, access,
+        foreign_code=parts.foreign_code,
+    )  # fmt: skip
 
 
 def driver_child(work: LeafWork) -> Child:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalspec.errors import EvalspecError, WorkerError
-from evalspec.language.parts import Access
 from evalspec.pipeline.artifact import content_paths
 from evalspec.running.children.jobs import SpecParts, WorkerJob
 from evalspec.running.children.messages import BLOCKS
@@ -53,17 +52,12 @@ class PartJob(NodeJob):
     environment: Mapping[str, str]
 
     @property
-    def access(self) -> Access:
-        return self.parts.access
-
-    @property
     def changed(self) -> bool:
         return not (unchanged(self.stamps) and unchanged(self.model_stamps))
 
     def make_sure(self) -> None:
-        access = self.parts.access
-        same_files(self.parts.datasets[self.dataset], access, self.stamps)
-        same_model(content_paths(self.parts.models[self.model], access), self.model_stamps)
+        same_files(self.parts.datasets[self.dataset], self.access, self.stamps)
+        same_model(content_paths(self.parts.models[self.model], self.access), self.model_stamps)
 
     def look(self, packed: bytes, start: int, stop: int) -> tuple[dict[str, object], list[bytes]]:
         """Answers to some rows."""

@@ -107,7 +107,7 @@ class LoadedTorch(Loaded):
         return sum(int(tensor.numel()) for tensor in trained) or None
 
     def peak_device_bytes(self) -> int | None:
-        """The most that torch has reserved of the GPU's memory; None on the CPU. Unseen on a GPU so far."""
+        """The most that torch has reserved of the GPU's memory; None on the CPU."""
         if self.place.type == "cpu":
             return None
         import torch

@@ -218,7 +218,8 @@ def integer_products(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     """
     import torch
 
-    if torch.cpu._is_vnni_supported():
+    # Of a column, torch can't tell rows from columns: on some processors its product of integers is another one.
+    if torch.cpu._is_vnni_supported() and rows.shape[1] > 1:
         at_once: torch.Tensor = torch._int_mm(rows, weight.t())
         return at_once
     # Without such instructions torch takes one product after the other, twenty to thirty times as long as in floats.

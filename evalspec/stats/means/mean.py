@@ -11,7 +11,7 @@ import numpy as np
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Comparison, Estimate, Side
 from evalspec.stats.clusters import cluster_codes, cluster_sums
-from evalspec.stats.invert import FEWEST_CARRYING, NByScaling, carrying
+from evalspec.stats.invert import FEWEST_CARRYING, NByScaling, carrying, scaled
 from evalspec.stats.means.bounded import BoundedMean, BoundedRatio, Limits
 from evalspec.stats.means.saddlepoint import mean_at, tail_z
 from evalspec.stats.roots import brentq
@@ -19,6 +19,8 @@ from evalspec.stats.types import FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
 SMALLEST_N = 200
+LARGEST = 1e150
+"""The square of a value, and the sum of many of them, must be a number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +59,9 @@ class Mean(NByScaling):
     @cached_property
     def skewness(self) -> float:
         """Skewness of the residuals; 0 where they don't vary."""
-        spread = float(np.mean(self.residuals**2))
-        return float(np.mean(self.residuals**3)) / spread**1.5 if spread > 0 else 0.0
+        deviations = scaled(self.residuals)
+        spread = float(np.mean(deviations**2))
+        return float(np.mean(deviations**3)) / spread**1.5 if spread > 0 else 0.0
 
     @cached_property
     def standard_error(self) -> float:
@@ -359,6 +362,9 @@ def _checked(values: FloatArray) -> FloatArray:
     rows = np.asarray(values, dtype=np.float64)
     if not np.isfinite(rows).all():
         raise InputError(f"{int(np.count_nonzero(~np.isfinite(rows)))} of {rows.shape[0]} values are not finite")
+    largest = float(np.abs(rows).max(initial=0.0))
+    if largest > LARGEST:
+        raise InputError(f"a value is as large as {largest:.3g}, and a mean takes none above {LARGEST:g}")
     return rows
 
 

@@ -92,6 +92,20 @@ def test_values_that_are_not_finite_are_refused() -> None:
         mean(np.array([1.0, np.nan, np.inf]))
 
 
+@pytest.mark.parametrize("power", [30, -30, 300, 490])
+@pytest.mark.parametrize("size", [1, 2])
+def test_bounds_scale_with_the_values(power: int, size: int) -> None:
+    values, clusters = np.random.default_rng(0).exponential(size=500), np.arange(500) // size
+    one, other = mean(values, clusters=clusters), mean(np.ldexp(values, power), clusters=clusters)
+    assert other.bound(0.95, "upper") == pytest.approx(np.ldexp(one.bound(0.95, "upper"), power), rel=1e-9)
+    assert other.p_value(np.ldexp(1.1, power), "upper") == pytest.approx(one.p_value(1.1, "upper"), rel=1e-9)
+
+
+def test_values_whose_squares_are_no_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match=r"as large as 1e\+200, and a mean takes none above 1e\+150"):
+        mean(np.array([1.0, -1e200]))
+
+
 def test_clusters_are_the_units() -> None:
     values = np.random.default_rng(6).exponential(size=400)
     alone, copied = mean(values), mean(np.repeat(values, 3), clusters=np.repeat(np.arange(400), 3))

@@ -1,0 +1,105 @@
+"""Code that is not ours is given the pyarrow that it knows: one that takes a series of pandas for what it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import evalspec
+from evalspec.loading import LoadOptions, load
+from evalspec.planning import plan
+from evalspec.running.children.jobs import SpecParts, foreign_code, is_foreign
+from evalspec.running.engines.remote import shared
+from evalspec.sources.parquet import Parquet
+
+ROWS, MISSING = 400, 120
+OWN = """
+import pandas as pd, pyarrow as pa
+
+def series(rows):
+    return pa.array(pd.Series(rows["x"])).is_null().to_pylist()
+
+def marks(rows):
+    import numpy as np
+    marked = np.array([pd.NA if one != one else "x" for one in rows["x"]], dtype=object)
+    return pa.array(marked, from_pandas=True).is_null().to_pylist()
+"""
+PLAIN = """
+evalspec: 1
+name: plain
+datasets:
+  test: {kind: parquet, path: rows.parquet, key: id}
+data:
+  - {check: integrity, dataset: test, require: [duplicate_rows == 0 rows]}
+"""
+FOREIGN = (
+    PLAIN
+    + """\
+  - {check: python, id: series, dataset: test, function: "own.py:series", require: [series <= 5 %]}
+  - {check: python, id: marks, dataset: test, function: "own.py:marks", require: [marks <= 5 %]}
+"""
+)
+
+
+class FromElsewhere(Parquet):
+    """A source of another distribution."""
+
+    kind: Literal["elsewhere"] = "elsewhere"  # type: ignore[assignment]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    x = np.random.default_rng(0).normal(size=ROWS)
+    x[:MISSING] = np.nan
+    pq.write_table(pa.table({"x": x, "id": np.arange(ROWS)}), tmp_path / "rows.parquet")
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "plain.yaml").write_text(PLAIN)
+    (tmp_path / "foreign.yaml").write_text(FOREIGN)
+    return tmp_path
+
+
+@pytest.mark.processes
+def test_a_series_has_its_missing_values_after_a_check_of_ours_too(folder: Path) -> None:
+    made = evalspec.run(folder / "foreign.yaml", output=folder / "out", allow=evalspec.Allow(trust=True))
+    measured = {one.id: one.measured.get(one.id) for one in made.record.checks if one.id != "integrity"}
+    assert measured == dict.fromkeys(("series", "marks"), MISSING / ROWS)
+
+
+def test_where_code_runs_is_known_from_the_plan(folder: Path) -> None:
+    assert not foreign_code(plan(load(folder / "plain.yaml")))
+    assert foreign_code(plan(load(folder / "foreign.yaml", options=LoadOptions(trust=True))))
+    frame = pq.read_table(folder / "rows.parquet").to_pandas()
+    assert foreign_code(evalspec.plan(evalspec.load(folder / "plain.yaml", datasets={"test": frame})))
+    planned = plan(load(folder / "plain.yaml"))
+    planned.spec.datasets["test"] = FromElsewhere(path="rows.parquet")  # type: ignore[index]
+    assert foreign_code(planned)
+
+
+def test_nodes_know_it_too(folder: Path) -> None:
+    spec = load(folder / "plain.yaml")
+    for foreign in (False, True):
+        parts = SpecParts({}, spec.datasets, {}, spec.access(), foreign_code=foreign)
+        assert shared(parts, ["test"]).foreign_code is foreign
+    assert is_foreign(FromElsewhere(path="rows.parquet")) and not is_foreign(spec.datasets["test"])
+
+
+PREPARED = """
+import sys
+from evalspec.running.children import reader, sharing
+sharing.prepare()
+reader.prepare()
+assert "pandas" not in sys.modules
+import pandas as pd, pyarrow as pa
+assert pa.array(pd.Series([1.0, float("nan")])).null_count == 1
+"""
+
+
+def test_a_child_that_is_there_before_the_spec_is_read_has_decided_nothing() -> None:
+    subprocess.run([sys.executable, "-c", PREPARED], check=True)
