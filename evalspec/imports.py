@@ -52,7 +52,7 @@ class _Around:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What the other finders say of it."""
+        """Result of the other finders."""
         if fullname != self.name:
             return None
         for finder in sys.meta_path:
@@ -108,18 +108,18 @@ class _LaterAttribute:
     def __init__(self, module: str, name: str) -> None:
         self._place = (module, name)
 
-    def _itself(self) -> Any:
-        module, name = self._place
-        return getattr(importlib.import_module(module), name)
-
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        return self._itself()(*args, **keywords)
+        return _imported(*self._place)(*args, **keywords)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_place":
-            # A copy that is not filled yet.
-            raise AttributeError(name)
-        return getattr(self._itself(), name)
+        return getattr(_imported(*self._place), name)
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Any], tuple[str, str]]:
+        return _imported, self._place
+
+
+def _imported(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
 
 
 class _LaterPackage(ModuleType):

@@ -16,7 +16,7 @@ from evalspec.stats.drift.distances import (
     wasserstein,
 )
 from evalspec.stats.drift.nulls import EXACT_ROWS, bridge_null
-from evalspec.stats.drift.ranks import Ranks, union
+from evalspec.stats.drift.ranks import Ranks
 from evalspec.stats.types import FloatArray, IntArray
 
 
@@ -36,11 +36,11 @@ def ks_of_ranks(first: Ranks, second: Ranks) -> Distance:
     n, m = first.n, second.n
     if not n or not m:
         return empty_distance(n + m, "Kolmogorov-Smirnov distance", 1.0)
-    points = union(first.points, second.points)
-    f, g = _shares(first, points), _shares(second, points)
+    _, counts_f, counts_g = first.beside(second)
+    f, g = _shares(counts_f, n), _shares(counts_g, m)
     least = max(_surely(f, g), _surely(g, f))
     most = max(_at_most(f, g), _at_most(g, f))
-    middle = max(float(np.abs(a.mean(axis=0) - b.mean(axis=0)).max()) for a, b in zip(f, g, strict=True))
+    middle = max(float(np.abs((a[0] + a[1]) / 2.0 - (b[0] + b[1]) / 2.0).max()) for a, b in zip(f, g, strict=True))
     value = min(max(middle, least), most)
     return Distance(
         value=value,
@@ -58,9 +58,8 @@ Shares = tuple[FloatArray, FloatArray]
 """Least and most of the share below each point, and up to it, both shape (2, p)."""
 
 
-def _shares(ranks: Ranks, points: FloatArray) -> Shares:
-    below, upto = ranks.at(points)
-    return below / ranks.n, upto / ranks.n
+def _shares(counts: tuple[IntArray, IntArray], n: int) -> Shares:
+    return counts[0] / n, counts[1] / n
 
 
 def _surely(f: Shares, g: Shares) -> float:
@@ -94,9 +93,8 @@ def wasserstein_of(first: Numbers, second: Numbers, *, rng: np.random.Generator,
     a, b = first.ranks(), second.ranks()
     if n + m <= EXACT_ROWS:
         return wasserstein(_rows(a), _rows(b), rng=rng, alpha=alpha)
-    points = union(a.points, b.points)
+    points, (below_a, upto_a), (below_b, upto_b) = a.beside(b)
     gaps = np.diff(points) / unit
-    (below_a, upto_a), (below_b, upto_b) = a.at(points), b.at(points)
     # Over a gap a share lies between that up to its beginning and that below its end.
     f, g = (
         np.stack((upto[0][:-1], below[1][1:])) / size

@@ -80,26 +80,47 @@ class Ranks:
             Least and most values below each point, and up to it, both shape (2, p).
         """
         place = np.searchsorted(self.points, points, side="left")
-        known = np.zeros(len(points), dtype=bool)
-        inside = place < len(self.points)
-        known[inside] = self.points[place[inside]] == points[inside]
+        return self._counts(place, np.append(self.points, np.nan).take(place) == points)
+
+    def _counts(self, place: IntArray, known: BoolArray) -> tuple[IntArray, IntArray]:
+        """As `at`.
+
+        Args:
+            place: shape (p,), how many of the points lie below each.
+            known: shape (p,), it is one of the points.
+        """
+        k = len(self.points)
+        # Rows: least and most below, least and most up to. Columns: before each point and after all, then at each.
         # Between two points there are at least all up to the first, and at most all below the second.
-        least = np.concatenate(([0], self.upto[0]))
-        most = np.concatenate((self.below[1], [self.n]))
-        own = np.minimum(place, max(0, len(self.points) - 1))
-        below = np.stack((least[place], most[place]))
-        upto = below.copy()
-        if known.any():
-            below[0, known] = self.below[0, own[known]]
-            upto[:, known] = self.upto[:, own[known]]
-        return below, upto
+        counts = np.empty((4, 2 * k + 1), dtype=np.int64)
+        counts[::2, 0], counts[1::2, k] = 0, self.n
+        counts[::2, 1 : k + 1], counts[1::2, :k] = self.upto[0], self.below[1]
+        counts[:2, k + 1 :], counts[2:, k + 1 :] = self.below, self.upto
+        at = place + (k + 1) * known
+        found = np.stack([row.take(at) for row in counts])
+        return found[:2], found[2:]
+
+    def beside(self, other: Ranks) -> tuple[FloatArray, tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
+        """The points of both in rising order, shape (p,), and what `at` says of them here and there."""
+        mine, theirs = self.points, other.points
+        below = np.searchsorted(theirs, mine, side="left")
+        equal = np.append(theirs, np.nan).take(below) == mine
+        at = np.arange(len(mine)) + below - _before(equal)
+        only_theirs = np.ones(len(theirs), dtype=bool)
+        only_theirs[below[equal]] = False
+        size = len(mine) + int(np.count_nonzero(only_theirs))
+        points, is_mine, is_both = np.empty(size), np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
+        is_mine[at], is_both[at] = True, equal
+        points[at], points[~is_mine] = mine, theirs[only_theirs]
+        of_mine = _before(is_mine)
+        of_theirs = np.arange(size) - of_mine + _before(is_both)
+        return points, self._counts(of_mine, is_mine), other._counts(of_theirs, ~is_mine | is_both)
 
     def merged(self, other: Ranks) -> Ranks:
         """The summary of both samples together."""
         if not self.n or not other.n:
             return self if self.n else other
-        points = union(self.points, other.points)
-        (first_below, first_upto), (second_below, second_upto) = self.at(points), other.at(points)
+        points, (first_below, first_upto), (second_below, second_upto) = self.beside(other)
         return Ranks(points, first_below + second_below, first_upto + second_upto, self.n + other.n)
 
     def pruned(self, most: int = MOST_POINTS) -> Ranks:
@@ -199,12 +220,9 @@ def _ranks(fields: State) -> Ranks | None:
     return Ranks(fields.numbers("points"), below, upto, fields.scalar("n"))
 
 
-def union(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Distinct values of two rising arrays, rising."""
-    both = np.concatenate((first, second))
-    # Two sorted runs: timsort merges them in linear time.
-    both.sort(kind="stable")
-    return both[_changes(both)]
+def _before(mask: BoolArray) -> IntArray:
+    """How many are true before each place."""
+    return np.cumsum(mask) - mask
 
 
 def _changes(rising: NDArray[Any]) -> BoolArray:

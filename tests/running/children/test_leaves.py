@@ -166,7 +166,9 @@ def alive_below() -> list[psutil.Process]:
 
 def _is_ours(process: psutil.Process) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE and any("evalspec" in word for word in process.cmdline())
+        return process.status() != psutil.STATUS_ZOMBIE and any(
+            word.startswith("evalspec.") for word in process.cmdline()
+        )
     except psutil.NoSuchProcess:
         return False
 

@@ -13,6 +13,7 @@ from evalspec.errors import NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.reasons import Cause, Reason
+from evalspec.evidence.words import and_list, verb
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
 from evalspec.measure.telemetry import readings
@@ -96,8 +97,8 @@ def _warm(ends: Sequence[Ends]) -> list[str]:
     if not slow:
         return []
     return [
-        f"Process {', '.join(slow)} began over {100 * DRIFT_FLOOR:.0f} % slower than the fastest one: the machine may "
-        "not have cooled down. All are compared with the fastest start."
+        f"{verb(len(slow), 'Process', 'Processes')} {and_list(slow)} began over {100 * DRIFT_FLOOR:.0f} % slower than "
+        "the fastest one: the machine may not have cooled down. All are compared with the fastest start."
     ]
 
 

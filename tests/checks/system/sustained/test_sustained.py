@@ -113,7 +113,7 @@ def test_twenty_of_forty_five(tmp_path: Path) -> None:
 def test_processes_that_begin_hot_are_held_against_the_first_start(tmp_path: Path) -> None:
     result = run(tmp_path, device(20.0, hot=True))
     assert decided(result) == "FAIL" and ratio(result) == pytest.approx(0.5, abs=0.03)
-    assert any("Process 2, 3, 4, 5 began" in note for note in result.notes)
+    assert any("Processes 2, 3, 4 and 5 began" in note for note in result.notes)
     assert not any("began" in note for note in run(tmp_path, device(20.0)).notes)
 
 
