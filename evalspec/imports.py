@@ -44,7 +44,12 @@ def hidden(*names: str) -> Iterator[None]:
 
 
 class _Around:
-    """Once a module is imported, its code runs inside a context."""
+    """Once a module is imported, its code runs inside a context.
+
+    Args:
+        name: The module's; one that begins with a dot is that of all modules whose names end so.
+        context: Makes it.
+    """
 
     def __init__(self, name: str, context: Callable[[], AbstractContextManager[None]]) -> None:
         self.name, self.context = name, context
@@ -53,7 +58,7 @@ class _Around:
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Result of the other finders."""
-        if fullname != self.name:
+        if not (fullname.endswith(self.name) if self.name.startswith(".") else fullname == self.name):
             return None
         for finder in sys.meta_path:
             found = None if finder is self else finder.find_spec(fullname, path, target)
@@ -69,7 +74,7 @@ class _Around:
             with self.context():
                 execute(module)
             del loader.exec_module
-            if self in sys.meta_path:
+            if module.__name__ == self.name:
                 sys.meta_path.remove(self)
 
         loader.exec_module = exec_module
@@ -186,14 +191,13 @@ def _given(name: str, takers: Sequence[ModuleType]) -> Iterator[None]:
 
 TOOLS = ("f2py", "testing")
 """Of numpy."""
-TAKERS = ("scipy._lib.array_api_compat.numpy", "sklearn.externals.array_api_compat.numpy")
-"""What takes all names of numpy, and with them its tools."""
+TAKER = ".array_api_compat.numpy"
+"""What takes all names of numpy, and with them its tools; scipy and scikit-learn bring one each."""
 
 
 def numpy_without_tools() -> None:
     """Keep others from importing numpy's tools for tests and for Fortran: they take all names of numpy, and use few."""
-    for taker in TAKERS:
-        _around(taker, _tools_stand_in)
+    _around(TAKER, _tools_stand_in)
 
 
 @contextmanager
