@@ -74,12 +74,8 @@ def foreign_code(plan: Plan) -> bool:
 
     That of models runs in processes of their own.
     """
-    datasets = plan.spec.datasets.values()
-    return (
-        any(one.check.runs_code() or is_foreign(one.check) for one in plan.checks)
-        or any(one.in_memory or is_foreign(one) for one in datasets if not isinstance(one, Training))
-        or any(is_foreign(one) for one in datasets)
-    )
+    of_checks = any(one.check.runs_code() or is_foreign(one.check) for one in plan.checks)
+    return of_checks or any(one.in_memory or is_foreign(one) for one in plan.spec.datasets.values())
 
 
 def is_foreign(part: Part) -> bool:
