@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -53,6 +54,7 @@ class _Around:
 
     def __init__(self, name: str, context: Callable[[], AbstractContextManager[None]]) -> None:
         self.name, self.context = name, context
+        self._search = threading.local()
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -60,12 +62,19 @@ class _Around:
         """Result of the other finders."""
         if not (fullname.endswith(self.name) if self.name.startswith(".") else fullname == self.name):
             return None
-        for finder in sys.meta_path:
-            found = None if finder is self else finder.find_spec(fullname, path, target)
-            if found is not None:
-                self._wrap(found.loader)
-                return found
-        return None
+        if getattr(self._search, "begun", False):
+            # A finder that asks all the others.
+            return None
+        self._search.begun = True
+        try:
+            finders = [getattr(one, "find_spec", None) for one in sys.meta_path if one is not self]
+            specs = (find(fullname, path, target) for find in finders if find is not None)
+            found = next((one for one in specs if one is not None), None)
+        finally:
+            self._search.begun = False
+        if found is not None and hasattr(found.loader, "exec_module") and "exec_module" not in vars(found.loader):
+            self._wrap(found.loader)
+        return found
 
     def _wrap(self, loader: Any) -> None:
         execute = loader.exec_module

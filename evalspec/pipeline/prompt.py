@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, StringConstraints, field_validator, model_validator
 
+from evalspec.cells import values_of
 from evalspec.errors import InputError, Problem
 from evalspec.evidence.record import PROMPT
 from evalspec.language.parts import Access, Dataset, DatasetName, Part, ShownRows
@@ -105,7 +106,7 @@ class Shots(Part):
         rows = table.slice(0, self.rows)
         if choice is not None:
             rows = choice.laid_out(rows, listed, self.answer, self.dataset)
-        texts = {name: self._texts(name, rows.column(name).to_pylist()) for name in {*columns.values(), self.answer}}
+        texts = {name: self._texts(name, values_of(rows.column(name))) for name in {*columns.values(), self.answer}}
         return tuple(
             Shot({place: texts[column][row] for place, column in columns.items()}, texts[self.answer][row])
             for row in range(self.rows)

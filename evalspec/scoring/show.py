@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.cells import value_of
 from evalspec.evidence.blocks import (
     AnyBlock,
     Column,
@@ -159,7 +160,7 @@ def cells_of(inputs: Inputs, dataset: str, rows: Sequence[int]) -> list[dict[str
     from evalspec.sources.reading.open import rows_at
 
     tables = rows_at(inputs.batches(dataset, names), rows)
-    return [tables[row].to_pylist()[0] for row in rows]
+    return [{name: value_of(tables[row].column(name)[0]) for name in tables[row].column_names} for row in rows]
 
 
 def curves(rows: Scored) -> Sequence[AnyBlock]:

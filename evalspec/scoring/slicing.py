@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.answers.arrays import plain_values
+from evalspec.cells import values_of
 from evalspec.errors import InputError, did_you_mean
 from evalspec.evidence.words import first_of, plural
 from evalspec.scoring.catalogue.metrics import LABEL_WORD
@@ -205,10 +206,9 @@ def _column(values: pa.ChunkedArray, name: str, dataset: str) -> _Axis:
         raise InputError(
             f"column {name!r} of {dataset!r} has {len(distinct)} distinct values, more than {VALUES_MAX}", remedy=remedy
         )
-    ordered = sorted(distinct.to_pylist())
-    codes = pc.index_in(plain, value_set=pa.array(ordered, type=plain.type))
-    codes = np.asarray(pc.fill_null(codes, -1).to_numpy(), dtype=np.int64)
-    names = tuple(f"{name}={value_text(value)}" for value in ordered)
+    ordered = distinct.take(pc.array_sort_indices(distinct))
+    codes = np.asarray(pc.fill_null(pc.index_in(plain, value_set=ordered), -1).to_numpy(), dtype=np.int64)
+    names = tuple(f"{name}={value_text(value)}" for value in values_of(ordered))
     return _Axis(name, codes, names, named=False, missing=int(plain.null_count))
 
 

@@ -278,8 +278,8 @@ class Csv(StoredDataset):
         """A quote that is opened and never closed: an odd number of them, and a last row that holds the file's end."""
         if not table.num_rows:
             return False
-        last = [cell for cell in table.slice(table.num_rows - 1).to_pylist()[0].values() if isinstance(cell, str)]
-        if not any("\n" in cell for cell in last):
+        last = [column[-1].as_py() for column in table.columns if pa.types.is_string(column.type)]
+        if not any("\n" in cell for cell in last if cell is not None):
             return False
         with self._stream(path) as stream:
             return bool(sum(block.count(b'"') for block in iter(lambda: stream.read(2**22), b"")) % 2)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from evalspec.answers.from_outputs import CLASS_OUTPUTS, resolve_outputs
+from evalspec.cells import values_of
 from evalspec.errors import EvalspecError, InputError
 from evalspec.language.parts import Access, LoadedModel, OutputName
 from evalspec.language.registry import Registry
@@ -350,7 +351,7 @@ def _agreement(trial: Matching, width: int) -> NDArray[np.int64] | None:
     predicted = served.predict_all(table).predicted
     if predicted is None:
         return None
-    labels = [label_text(one) for one in table.column(trial.rows.label).to_pylist()]
+    labels = [label_text(one) for one in values_of(table.column(trial.rows.label))]
     place = {name: index for index, name in enumerate(values)}
     counts = np.zeros((width, len(values)), dtype=np.int64)
     for index, label in zip(predicted.tolist(), labels, strict=True):

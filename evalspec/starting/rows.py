@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalspec.cells import values_of
 from evalspec.errors import InputError
 from evalspec.language.parts import Access, Dataset
 from evalspec.language.registry import Registry
@@ -229,10 +230,11 @@ def _counts(table: pa.Table, label: str, names: Sequence[str]) -> dict[str, int]
     from evalspec.answers.classes import label_text
 
     counts: dict[str, int] = {}
-    for one in pc.value_counts(table.column(label)).to_pylist():
-        text = label_text(one["values"])
+    counted = pc.value_counts(table.column(label))
+    for value, count in zip(values_of(counted.field("values")), counted.field("counts").to_pylist(), strict=True):
+        text = label_text(value)
         known = text.isdigit() and int(text) < len(names)
-        counts[names[int(text)] if known else text] = int(one["counts"])
+        counts[names[int(text)] if known else text] = int(count)
     return counts
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from evalspec.answers.arrays import plain_values
 from evalspec.answers.classes import label_text
+from evalspec.cells import values_of
 from evalspec.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _column(table: pa.Table, name: str, dataset: str) -> tuple[list[str], NDArra
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     cells = np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    return [_text(value, name, dataset) for value in encoded.dictionary.to_pylist()], cells
+    return [_text(value, name, dataset) for value in values_of(encoded.dictionary)], cells
 
 
 def _text(value: Any, name: str, dataset: str) -> str:

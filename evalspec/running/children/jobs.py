@@ -78,6 +78,11 @@ def foreign_code(plan: Plan) -> bool:
     return of_checks or any(one.in_memory or is_foreign(one) for one in plan.spec.datasets.values())
 
 
+def runs_foreign_code(model: Model) -> bool:
+    """A model runs code that is not this package's in the process that holds it, whether or not it is trusted."""
+    return model.in_memory or is_foreign(model)
+
+
 def is_foreign(part: Part) -> bool:
     """A class of another distribution."""
     return type(part).__module__.partition(".")[0] != __name__.partition(".")[0]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.cells import values_of
 from evalspec.evidence.blocks import Column, Histogram, Reference, Table
 from evalspec.scoring.catalogue.ranking import NAMES
 from evalspec.scoring.catalogue.ranking import RANKING as DECLARED
@@ -211,7 +212,7 @@ def _worst(seen: QualityContext, rankings: Lists, counted: NDArray[np.int64], ra
     sizes = np.bincount(rankings.query, minlength=rankings.queries)
     relevant = np.bincount(rankings.query, weights=rankings.gain > 0, minlength=rankings.queries)
     first_row = rankings.order[np.searchsorted(rankings.query, counted[last])]
-    names = seen.inputs.table(rows.dataset, [seen.check.query]).column(0).take(first_row.tolist()).to_pylist()
+    names = values_of(seen.inputs.table(rows.dataset, [seen.check.query]).column(0).take(first_row.tolist()))
     cells = tuple(
         (str(name), int(sizes[query]), int(relevant[query]), int(rank))
         for name, query, rank in zip(names, counted[last].tolist(), ranks[last].tolist(), strict=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from evalspec.cells import value_of
 from evalspec.checks.data.contamination.detector import RowPair, TestSide
 from evalspec.evidence.blocks import Example, Examples
 from evalspec.evidence.frozen import Cell
@@ -47,7 +48,7 @@ def example(
         value = table.column(column)[row]
         if isinstance(value, pa.ExtensionScalar):
             value = value.type.wrap_array(pa.array([value.value], value.type.storage_type)).to_numpy_ndarray()[0]
-        cell = value.as_py() if isinstance(value, pa.Scalar) else value
+        cell = value_of(value) if isinstance(value, pa.Scalar) else value
         pixels = picture(cell) if image is None else None
         if pixels is not None:
             step = -(-max(pixels.shape[:2]) // SIDE_SHOWN)
@@ -56,7 +57,7 @@ def example(
             text = cell if len(cell) <= LETTERS_SHOWN else cell[:LETTERS_SHOWN] + " ..."
         elif len(fields) <= FIELDS_SHOWN and not (isinstance(cell, str) and cell[:LETTERS_SHOWN] == text):
             fields[column] = _cell(cell)
-    which = table.column(asked.key)[row].as_py() if asked.key else f"row {row if number is None else number:,}"
+    which = value_of(table.column(asked.key)[row]) if asked.key else f"row {row if number is None else number:,}"
     return Example(title=f"{name or asked.name}, {which}", fields=fields, text=text, image=image)
 
 

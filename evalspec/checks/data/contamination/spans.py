@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
+from evalspec.cells import value_of
 from evalspec.checks.data.contamination.detector import Level, Mask, RowPair, TestSide
 from evalspec.checks.data.contamination.examples import PAIRS_SHOWN, example
 from evalspec.evidence.words import plural, verb
@@ -121,7 +122,7 @@ class SpanSearch:
                 train = split(one.column(self._column), row)
                 at, ids = self._index.held(train.tokens)
                 token = int(at[self._index.where(number, row, ids)][0])
-                called = str(one.column(self._asked.key)[0].as_py()) if self._asked.key else f"row {row:,}"
+                called = str(value_of(one.column(self._asked.key)[0])) if self._asked.key else f"row {row:,}"
                 self._excerpts[number, row] = (called, train.around(token, LETTERS_BEFORE))
 
     def _chosen(self, shown: Mask | None) -> list[tuple[int, tuple[int, int]]]:

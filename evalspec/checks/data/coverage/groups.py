@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from evalspec.cells import value_of
 from evalspec.checks.data.coverage.tally import MOST_KNOWN, MOST_NUMBERS, CountedColumns, Tally, Values
 from evalspec.errors import InputError
 from evalspec.language.scans import Scan
@@ -208,9 +209,7 @@ def _codes(name: str, column: Values) -> Codes:
 
 def _text(scalar: pa.Scalar) -> str:
     """A value as it stands in a requirement: 3 for 3.0, true for True."""
-    if pa.types.is_temporal(scalar.type):
-        return str(scalar)
-    value = scalar.as_py()
+    value = value_of(scalar)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

@@ -294,7 +294,7 @@ def _name_columns(found: IntegrityResult) -> None:
         if facts.missing == facts.rows:
             notes.append(f"Column {name!r} has no value in any row.")
         elif facts.constant and facts.rows > 1:
-            notes.append(f"Column {name!r} is constant: {str(facts.low)[:60]}.")
+            notes.append(f"Column {name!r} is constant: {str(facts.ends[0])[:60]}.")
         if facts.infinite:
             notes.append(f"Column {name!r} holds {facts.infinite:,} infinite numbers.")
     found.notes += notes[:MOST_NOTES]

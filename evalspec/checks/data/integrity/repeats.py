@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalspec.cells import value_of
 from evalspec.checks.data.integrity.rules import shown
 from evalspec.errors import InputError
 from evalspec.language.states import State, Value, under
@@ -240,9 +241,9 @@ def rows_of(batches: Iterator[pa.RecordBatch], repeats: Repeats | Mixed, wanted:
         for row in np.flatnonzero(hits)[:MOST_LOOKED_AT]:
             group = groups.get((int(digests[0, row]), int(digests[1, row])))
             if group is not None and len(group) < 2:
-                cells = batch.slice(int(row), 1).to_pylist()[0]
-                some = list(cells.items())[:COLUMNS_SHOWN]
-                group.append(RepeatedRow(int(row) + offset, {name: shown(value) for name, value in some}))
+                some = batch.schema.names[:COLUMNS_SHOWN]
+                cells = {name: shown(value_of(batch.column(name)[int(row)])) for name in some}
+                group.append(RepeatedRow(int(row) + offset, cells))
         offset += batch.num_rows
         if all(len(group) == 2 for group in groups.values()):
             break

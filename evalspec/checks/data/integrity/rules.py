@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalspec.cells import in_nanoseconds, values_of
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import is_number
 from evalspec.evidence.words import plural
@@ -86,7 +87,7 @@ class Facts:
         rows: Cells.
         missing: Without a value: null or NaN.
         infinite: Infinite numbers.
-        low: Smallest value; None: there is none, or its type has no order.
+        low: Smallest value, or its nanoseconds; None: there is none, or its type has no order.
         high: Largest value, likewise.
         kind: Type of these two.
     """
@@ -113,7 +114,10 @@ class Facts:
         if not len(present) or pa.types.is_duration(kind):
             return
         ends = pc.min_max(present)
-        self._widen(ends["min"].as_py(), ends["max"].as_py(), kind)
+        if in_nanoseconds(kind):
+            self._widen(ends["min"].value, ends["max"].value, kind)
+        else:
+            self._widen(ends["min"].as_py(), ends["max"].as_py(), kind)
 
     def _widen(self, low: Any, high: Any, kind: pa.DataType | None) -> None:
         self.kind = kind
@@ -130,9 +134,9 @@ class Facts:
 
     def fields(self) -> dict[str, Value]:
         """All that is kept, for `evalspec.language.states`."""
-        ends = pa.array([self.low, self.high], self.kind)
         return {
-            "type": self.type, "rows": self.rows, "missing": self.missing, "infinite": self.infinite, "ends": ends,
+            "type": self.type, "rows": self.rows, "missing": self.missing, "infinite": self.infinite,
+            "ends": self._ends,
         }  # fmt: skip
 
     @classmethod
@@ -140,8 +144,22 @@ class Facts:
         """The counts of which these are the fields."""
         ends = fields.values("ends")
         facts = cls(*(fields.scalar(name) for name in ("type", "rows", "missing", "infinite")))
-        (facts.low, facts.high), facts.kind = ends.to_pylist(), None if ends.null_count else ends.type
+        facts.kind = None if ends.null_count else ends.type
+        facts.low, facts.high = (ends.cast(pa.int64()) if in_nanoseconds(ends.type) else ends).to_pylist()
         return facts
+
+    @property
+    def _ends(self) -> pa.Array:
+        """Smallest and largest value, or two nulls."""
+        if self.kind is not None and in_nanoseconds(self.kind):
+            return pa.array([self.low, self.high], pa.int64()).cast(self.kind)
+        return pa.array([self.low, self.high], self.kind)
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        """Smallest and largest value to be shown, None where there is none."""
+        low, high = values_of(self._ends)
+        return low, high
 
     @property
     def constant(self) -> bool:
@@ -196,7 +214,7 @@ class ColumnState:
         found.count += count
         rows = np.flatnonzero(mask)[: MOST_KEPT - len(found.rows)]
         found.rows += [int(row) + offset for row in rows]
-        found.values += [shown(value) for value in array.take(pa.array(rows)).to_pylist()]
+        found.values += [shown(value) for value in values_of(array.take(pa.array(rows)))]
 
     def merge(self, later: ColumnState) -> None:
         """Take over what another one has seen, of cells that come after."""

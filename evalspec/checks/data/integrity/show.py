@@ -63,7 +63,7 @@ def _columns(dataset: str, columns: Mapping[str, ColumnState]) -> Table:
     for name, state in list(columns.items())[:COLUMNS_SHOWN]:
         facts = state.facts
         rows.append((
-            name, facts.type, 100.0 * facts.missing / facts.rows, _cell(facts.low), _cell(facts.high),
+            name, facts.type, 100.0 * facts.missing / facts.rows, *map(_cell, facts.ends),
             "no value" if facts.missing == facts.rows else "constant" if facts.constant else "",
         ))  # fmt: skip
     heads = (

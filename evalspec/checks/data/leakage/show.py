@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evalspec.cells import value_of
 from evalspec.evidence.blocks import AnyBlock, Column, Example, Examples, Table
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.words import in_percent
@@ -129,8 +130,7 @@ def _fields(check: Leakage, inputs: Inputs, row: pa.Table, name: str) -> dict[st
 
 
 def _cell(scalar: pa.Scalar) -> Cell:
-    # Nanoseconds have no Python value without pandas.
-    value = str(scalar) if pa.types.is_temporal(scalar.type) and scalar.is_valid else scalar.as_py()
+    value = value_of(scalar)
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float) and np.isfinite(value):

@@ -11,6 +11,7 @@ import numpy as np
 
 from evalspec.answers.classes import label_text
 from evalspec.answers.search import each_found
+from evalspec.cells import values_of
 from evalspec.checks.model.answers.spec import COMMENT
 from evalspec.errors import InputError
 from evalspec.evidence.words import plural
@@ -95,7 +96,7 @@ def audit_of(refusals: Refusals, inputs: Inputs, answers: Predictions) -> Refusa
     shown = repr(refusals.audited)
     lines = read_bounded(inputs.file(refusals.audited), shown, FILE_BYTES).decode(errors="replace").splitlines()
     said = _by_key([_row(line, f"{shown}, line {at}", key) for at, line in enumerate(lines, 1) if line.strip()], shown)
-    keys = [label_text(one) for one in inputs.table(answers.dataset, [key]).column(key).to_pylist()]
+    keys = [label_text(one) for one in values_of(inputs.table(answers.dataset, [key]).column(key))]
     audited = np.array([one in said for one in keys], dtype=np.bool_)
     if not audited.any():
         raise InputError(f"none of {plural(len(said), 'row')} of {shown} is in the dataset {answers.dataset!r}")

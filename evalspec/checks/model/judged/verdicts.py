@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evalspec.cells import value_of
 from evalspec.errors import InputError, InvalidError, NotRunError
 from evalspec.evidence.words import first_of, plural, verb
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
@@ -111,7 +112,7 @@ def _keys(table: pa.Table, key: str, dataset: str) -> Texts:
     except pa.ArrowException as error:
         raise InputError(f"{key!r} of {dataset} holds {column.type}, which names no row") from error
     counts = pc.value_counts(texts)
-    often = [one["values"].as_py() for one in counts.filter(pc.greater(counts.field("counts"), 1))]
+    often = [value_of(one["values"]) for one in counts.filter(pc.greater(counts.field("counts"), 1))]
     if often:
         raise InputError(
             f"{plural(len(often), 'key')} {verb(len(often), 'stands', 'stand')} more than once in {dataset}: "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalspec.cells import value_of
 from evalspec.checks.model.robustness.corruptions import Material
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import AnyBlock, Column, Curve, Example, Examples, Reference, Series, Table
@@ -340,7 +341,7 @@ def _example(title: str, rows: pa.Table, material: Material, right: bool | None)
     fields: dict[str, Cell] = {} if right is None else {"answered": "rightly" if right else "wrongly"}
     image, text = None, None
     for name in material.columns:
-        value = rows.column(name)[0].as_py()
+        value = value_of(rows.column(name)[0])
         pixels = picture(value)
         if pixels is not None:
             image = png(pixels, material.bounds(name))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.answers.arrays import plain_values
+from evalspec.cells import values_of
 from evalspec.errors import SpecError
 from evalspec.language.where import parse_where
 from evalspec.stats.drift.discovery import Axis
@@ -121,7 +122,7 @@ def _categories(name: str, quoted: str, values: pa.ChunkedArray, share: float) -
         return f"column {name!r} is not searched: none of its {len(counts):,} values has {fewest:,} rows"
     codes = np.asarray(pc.fill_null(pc.index_in(values, value_set=names), len(common)).to_numpy(), dtype=np.int64)
     missing = pc.is_null(values).to_numpy(zero_copy_only=False)
-    written = [_literal(value) for value in names.to_pylist()]
+    written = [_literal(value) for value in values_of(names)]
     wheres = [f"{quoted} == {one}" for one in written]
     pieces = len(common)
     if len(counts) > len(common):

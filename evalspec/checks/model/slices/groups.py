@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalspec.answers.arrays import plain_values
+from evalspec.cells import values_of
 from evalspec.errors import InputError, did_you_mean
 from evalspec.evidence.blocks import AnyBlock, Column, Histogram, Reference, Table
 from evalspec.evidence.words import in_percent
@@ -114,7 +115,7 @@ def groups_of(inputs: Inputs, dataset: str, name: str) -> Groups:
     distinct = pc.drop_null(pc.unique(values))
     indices = pc.index_in(values, value_set=distinct) if len(distinct) else pa.nulls(len(values), pa.int32())
     codes = np.asarray(pc.fill_null(indices, -1).to_numpy(), dtype=np.int64)
-    return Groups(column, tuple(str(value) for value in distinct.to_pylist()), codes)
+    return Groups(column, tuple(str(value) for value in values_of(distinct)), codes)
 
 
 def percentile(metric: str, share: float, rows: Scored, groups: Groups, tools: Estimators) -> GroupPercentile:
