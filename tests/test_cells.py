@@ -77,7 +77,7 @@ SPEC = """
 evalspec: 1
 name: nanoseconds
 models:
-  candidate: {kind: predictions, files: {test: answers.parquet}, outputs: {label: answer}}
+  candidate: {kind: predictions, files: {test: answers.parquet}, outputs: {label: answer}, classes: ["no", "yes"]}
 datasets:
   train: {kind: parquet, path: train.parquet, key: id, label: y}
   test: {kind: parquet, path: test.parquet, key: id, label: y}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -13,10 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import evalspec
+from evalspec.language.parts import Access, Model
 from evalspec.loading import LoadOptions, load
 from evalspec.planning import plan
-from evalspec.running.children.jobs import SpecParts, foreign_code, is_foreign
+from evalspec.running.children.jobs import SpecParts, WorkerJob, foreign_code, is_foreign
 from evalspec.running.engines.remote import shared
+from evalspec.runtimes.memory import MemoryModel
+from evalspec.runtimes.onnx import Onnx
 from evalspec.sources.parquet import Parquet
 
 ROWS, MISSING = 400, 120
@@ -88,6 +92,19 @@ def test_nodes_know_it_too(folder: Path) -> None:
         parts = SpecParts({}, spec.datasets, {}, spec.access(), foreign_code=foreign)
         assert shared(parts, ["test"]).foreign_code is foreign
     assert is_foreign(FromElsewhere(path="rows.parquet")) and not is_foreign(spec.datasets["test"])
+
+
+def test_a_worker_reads_rows_too(folder: Path) -> None:
+    spec = load(folder / "plain.yaml")
+    ours = {"candidate": Onnx(path="m.onnx", classes=("a", "b"))}
+
+    def job(access: Access, models: Mapping[str, Model] = ours, foreign_code: bool = False) -> WorkerJob:
+        return WorkerJob(SpecParts(models, spec.datasets, {}, access, foreign_code=foreign_code), "candidate", 1)
+
+    assert not job(spec.access()).foreign_code
+    assert job(spec.access(), foreign_code=True).foreign_code
+    assert job(spec.access(trust=True)).foreign_code
+    assert job(spec.access(), ours | {"other": MemoryModel(path="m")}).foreign_code
 
 
 PREPARED = """

@@ -78,11 +78,6 @@ def foreign_code(plan: Plan) -> bool:
     return of_checks or any(one.in_memory or is_foreign(one) for one in plan.spec.datasets.values())
 
 
-def runs_foreign_code(model: Model) -> bool:
-    """A model runs code that is not this package's in the process that holds it, whether or not it is trusted."""
-    return model.in_memory or is_foreign(model)
-
-
 def is_foreign(part: Part) -> bool:
     """A class of another distribution."""
     return type(part).__module__.partition(".")[0] != __name__.partition(".")[0]
@@ -95,6 +90,14 @@ class WorkerJob:
     parts: SpecParts
     model: str
     threads: int
+
+    @property
+    def foreign_code(self) -> bool:
+        """Code that is not this package's may run there: of a model, or of a dataset whose rows it reads."""
+        models = self.parts.models.values()
+        foreign = any(one.in_memory or is_foreign(one) for one in models)
+        # A model's folder may hide code of its own.
+        return self.parts.access.trust or self.parts.foreign_code or foreign
 
 
 @dataclass(frozen=True, slots=True)

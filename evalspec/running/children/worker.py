@@ -17,7 +17,7 @@ from evalspec.language.inputs import FIRST, Schedule, Variant
 from evalspec.language.likelihoods import GivesLikelihoods, Windows
 from evalspec.running.children.child import Handler
 from evalspec.running.children.every_answer import with_others
-from evalspec.running.children.jobs import WorkerJob, runs_foreign_code
+from evalspec.running.children.jobs import WorkerJob
 from evalspec.running.children.messages import Message, Progress
 from evalspec.running.children.tables import Tables
 from evalspec.running.children.workers import read_rows
@@ -51,9 +51,8 @@ class _Worker:
         self.between: dict[str, Between] = {}
         self.session: Session | None = None
         self.others: dict[str, LoadedModel] = {}
-        models, access = job.parts.models.values(), job.parts.access
-        if not (access.trust or job.parts.foreign_code or any(map(runs_foreign_code, models))):
-            # Code of the spec or of an extension may hand its own data frames to pyarrow.
+        if not job.foreign_code:
+            # Other code may hand its own data frames to pyarrow.
             arrow_without_pandas()
         self.code = _code_files(self.model, job.parts.access)
         began = now_ns()
