@@ -7,7 +7,7 @@ import numpy as np
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 _FEW_CLASSES = 16
-_CELLS = 40_960
+_CELLS = 81_920
 
 
 def top_label(probabilities: FloatArray, truth: IntArray) -> tuple[FloatArray, BoolArray]:
