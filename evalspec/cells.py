@@ -27,7 +27,6 @@ def values_of(cells: pa.Array | pa.ChunkedArray) -> list[Any]:
         cells: Of any type.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if pa.types.is_dictionary(cells.type):
         cells = cells.cast(cells.type.value_type)
@@ -39,12 +38,11 @@ def values_of(cells: pa.Array | pa.ChunkedArray) -> list[Any]:
     values = cells.cast(coarse, safe=False).to_pylist()
     if not in_nanoseconds(kind):
         return values
-    counts = cells.cast(pa.int64())
-    texts = None if pa.types.is_duration(kind) else pc.cast(cells, pa.string())
-    for row in pc.indices_nonzero(pc.fill_null(pc.subtract(counts, pc.multiply(pc.divide(counts, 1000), 1000)), 0)):
-        place = row.as_py()
-        values[place] = _duration(counts[place].as_py()) if texts is None else texts[place].as_py()
-    return values
+    counts = cells.cast(pa.int64()).to_pylist()
+    if pa.types.is_duration(kind):
+        return [_duration(count) if (count or 0) % 1000 else value for value, count in zip(values, counts, strict=True)]
+    texts = cells.cast(pa.string()).to_pylist()
+    return [text if (count or 0) % 1000 else value for value, count, text in zip(values, counts, texts, strict=True)]
 
 
 def value_of(cell: pa.Scalar) -> Any:

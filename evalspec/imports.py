@@ -83,7 +83,7 @@ class _Around:
             with self.context():
                 execute(module)
             del loader.exec_module
-            if module.__name__ == self.name:
+            if module.__name__ == self.name and self in sys.meta_path:
                 sys.meta_path.remove(self)
 
         loader.exec_module = exec_module

@@ -152,3 +152,15 @@ def test_categories_are_counted_until_there_are_too_many(monkeypatch: pytest.Mon
     assert (dict(first.counts), first.n, first.overflown) == ({}, 14, True)
     second.merge(first)
     assert (second.n, second.overflown, dict(second.counts)) == (20, True, {})
+
+
+@pytest.mark.parametrize("most", [None, 10])
+@pytest.mark.parametrize("sizes", [(0, 5), (5, 0), (1, 1), (50, 400), (400, 400)])
+def test_two_beside_each_other_say_what_each_says_of_all_points(sizes: tuple[int, int], most: int | None) -> None:
+    rng = np.random.default_rng(sum(sizes))
+    for make in (lambda n: rng.normal(size=n), lambda n: rng.integers(0, n // 2 + 1, n) - 0.0):
+        first, second = (Ranks.of(np.asarray(make(n), dtype=np.float64), most) for n in sizes)
+        points, here, there = first.beside(second)
+        np.testing.assert_array_equal(points, np.union1d(first.points, second.points))
+        for found, ranks in ((here, first), (there, second)):
+            np.testing.assert_array_equal(found, ranks.at(points))

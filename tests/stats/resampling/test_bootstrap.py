@@ -249,3 +249,14 @@ def test_row_statistics_err_no_more_often_than_allowed(monkeypatch: pytest.Monke
             yield p_values(estimate, np.sqrt(0.5))
 
     assert (wrong_claims(enough(samples(), RESAMPLED)) <= RESAMPLED).all()
+
+
+def test_a_tie_is_one_whatever_the_last_digits_of_a_sum() -> None:
+    rng = np.random.default_rng(4)
+    drawn, left = np.round(rng.normal(0.7, 0.02, 4000), 2), (rng.normal(0.7, 0.001, 500), np.ones(500))
+    value = 0.7
+    exact = bootstrap.from_replicates(value, 500, "BCa", drawn, left)
+    rounded = bootstrap.from_replicates(value, 500, "BCa", drawn * (1.0 + rng.choice([-2e-16, 2e-16], 4000)), left)
+    assert isinstance(exact, Bootstrap) and isinstance(rounded, Bootstrap)
+    assert np.count_nonzero(drawn == value) > 500
+    assert rounded.bias == exact.bias
