@@ -39,9 +39,7 @@ CODE = """
 import time
 import numpy as np
 def answer(inputs):
-    until = time.perf_counter() + 1e-3
-    while time.perf_counter() < until:
-        pass
+    time.sleep(2e-3)  # Other work on the machine lengthens a sleep less than work.
     return {"label": np.where(inputs["x"] > 0, "b", "a")}
 """
 
@@ -75,7 +73,7 @@ def ended_early(path: Path, folder: Path, kinds: tuple[str, ...]) -> tuple[Recor
 
 @pytest.mark.proof
 def test_a_run_far_from_its_thresholds_ends_at_looks_and_is_the_same_when_it_is_made_again(tmp_path: Path) -> None:
-    path = spec(tmp_path, limit=1000.0, rate=50.0)
+    path = spec(tmp_path, limit=1000.0, rate=20.0)
     record, run = ended_early(path, tmp_path, ("latency", "throughput"))
     latency, throughput = of(record, "latency"), of(record, "throughput")
     assert (latency.conditions["look"], latency.conditions["looks"]) == (1, 3)
@@ -88,7 +86,7 @@ def test_a_run_far_from_its_thresholds_ends_at_looks_and_is_the_same_when_it_is_
 
 @pytest.mark.proof
 def test_every_requirement_of_such_a_run_can_still_go_red(tmp_path: Path) -> None:
-    path = spec(tmp_path, limit=1000.0, rate=50.0)
+    path = spec(tmp_path, limit=1000.0, rate=20.0)
     record, _ = go(path, tmp_path / "run")
     assert of(record, "latency").conditions["look"] and of(record, "throughput").conditions["look"]
     planned = plan(load(path, options=LoadOptions(trust=True)))
@@ -100,7 +98,7 @@ def test_every_requirement_of_such_a_run_can_still_go_red(tmp_path: Path) -> Non
 
 @pytest.mark.proof
 def test_a_run_close_to_its_thresholds_goes_on_to_its_end(tmp_path: Path) -> None:
-    record, _ = go(spec(tmp_path, limit=2.5, rate=3000.0), tmp_path / "run")
+    record, _ = go(spec(tmp_path, limit=5.0, rate=1500.0), tmp_path / "run")
     assert of(record, "latency").conditions["processes"] >= 5
     assert of(record, "latency").conditions["look"] == 3 and of(record, "throughput").conditions["look"] == 3
     assert not verify(tmp_path / "run", spec_folder=tmp_path).differs
@@ -115,7 +113,7 @@ def test_a_run_that_fails_by_far_ends_early_too(tmp_path: Path) -> None:
 
 @pytest.mark.proof
 def test_the_policy_can_want_all(tmp_path: Path) -> None:
-    record, _ = go(spec(tmp_path, limit=1000.0, rate=50.0, stop="full"), tmp_path / "run")
+    record, _ = go(spec(tmp_path, limit=1000.0, rate=20.0, stop="full"), tmp_path / "run")
     assert "look" not in of(record, "latency").conditions and of(record, "latency").conditions["processes"] >= 5
     assert {"throughput(batch 1)", "throughput(batch 4)"} <= set(of(record, "throughput").measured)
 
