@@ -22,6 +22,12 @@ from tests.shared import shared_folder
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+reads_language_models = pytest.mark.imports(
+    "torch", "transformers.models.auto.tokenization_auto", "transformers.models.llama.modeling_llama",
+    "transformers.generation.utils",
+)  # fmt: skip
+"""Marker of tests whose runs load models of Transformers: that imports for six seconds, in each of many processes."""
+
 BEGIN, END = "<s>", "</s>"
 CONTEXT = 256
 STEPS, ROWS, LENGTH = 220, 24, 96

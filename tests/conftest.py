@@ -32,6 +32,8 @@ def _forked_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     """Children of runs are forked where that is all the same to the test; see `tests.forked`."""
     if os.environ.get("EVALSPEC_TESTS_FORK") != "0" and not request.node.get_closest_marker("processes"):
         monkeypatch.setattr(processes, "subprocess", forked)
+        imports = request.node.get_closest_marker("imports")
+        monkeypatch.setattr(forked, "more", imports.args if imports else ())
 
 
 PROOF_S = 900

@@ -1,12 +1,16 @@
 """Children of runs in a test process are forked off a server that has imported what all of them import.
 
-A run starts three processes or more, and most of what they do in a test is to import. Only processes of
-`evalspec.running.children.child` that this very process starts are forked; what those start, and what a command in a
-process of its own starts, are started as ever. ``EVALSPEC_TESTS_FORK=0`` has all of them started as ever.
+A run starts three processes or more, and most of what they do in a test is to import. A test whose children all import
+more says so (``@pytest.mark.imports("torch")``). Processes of
+`evalspec.running.children.child` are forked that this very process starts, or one that was forked; what a command in a
+process of its own starts is started as ever. ``EVALSPEC_TESTS_FORK=0`` has all of them started as ever.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import itertools
 import json
 import os
 import re
@@ -25,8 +29,13 @@ DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
 FIXED = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "ARROW_", "NPY_", "MALLOC_")
 """Variables that are read when something is imported: a server has one set of values for all its children."""
 _HEAD = 8
+_origin: tuple[str, tuple[tuple[str, str], ...]] | None = None
+"""Address and environment of the server that this process was forked off; None: it was not."""
 
-_servers: dict[tuple[tuple[str, str], ...], _Server] = {}
+_servers: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], _Server] = {}
+_numbers = itertools.count()
+more: tuple[str, ...] = ()
+"""Modules that the children of the test at hand import beside."""
 
 
 class Popen:
@@ -34,7 +43,8 @@ class Popen:
 
     def __new__(cls, command: Sequence[str], **settings: Any) -> Any:
         """A real one for all that is not a child of a run, and for other threads: with these their processes end."""
-        if list(command[1:4]) != ["-P", "-m", CHILD] or threading.current_thread() is not threading.main_thread():
+        is_ours = list(command[1:4]) == ["-P", "-m", CHILD] and threading.current_thread() is threading.main_thread()
+        if not is_ours or (_origin is not None and _origin[1] != _fixed(settings["env"])):
             return subprocess.Popen(command, **settings)
         return super().__new__(cls)
 
@@ -49,26 +59,28 @@ class Popen:
         **_: Any,
     ) -> None:
         self.returncode: int | None = None
-        self._status, status = os.pipe()
         # The descriptors have other numbers over there.
         places = {str(descriptor): f"fd{place}" for place, descriptor in enumerate(pass_fds)}
         words = [places.get(one, one) for one in command[4:]]
         question = {"words": words, "folder": str(cwd or os.getcwd()), "environment": dict(env)}
-        try:
-            self.pid = _server(env).fork(question, [stdout.fileno(), status, *pass_fds])
-        finally:
-            os.close(status)
+        # While it is open the other side lets the process live, and tells over it how that ends.
+        self._channel = socket.socket(socket.AF_UNIX)
+        self._channel.connect(_server(env).address if _origin is None else _origin[0])
+        body = json.dumps(question).encode()
+        socket.send_fds(self._channel, [len(body).to_bytes(_HEAD, "big")], [stdout.fileno(), *pass_fds])
+        self._channel.sendall(body)
+        self.pid = int.from_bytes(_whole(self._channel, _HEAD), "big")
 
     def poll(self) -> int | None:
         """Its exit code, or None."""
-        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+        if self.returncode is None and select.select([self._channel], [], [], 0)[0]:
             self._end()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its exit code."""
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
+            if not select.select([self._channel], [], [], timeout)[0]:
                 assert timeout is not None
                 raise subprocess.TimeoutExpired(CHILD, timeout)
             self._end()
@@ -76,8 +88,8 @@ class Popen:
         return self.returncode
 
     def _end(self) -> None:
-        said = os.read(self._status, 32)
-        os.close(self._status)
+        said = self._channel.recv(32)
+        self._channel.close()
         self.returncode = int(said) if said else 255
 
     def send_signal(self, number: int) -> None:
@@ -95,32 +107,39 @@ class Popen:
 
 
 def _fixed(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, value) for name, value in environment.items() if name.startswith(FIXED)))
+    fixed = {name: value for name, value in environment.items() if name.startswith(FIXED)}
+    if "PYTHONPATH" in fixed:
+        # Each process puts the same folder before what its parent has.
+        fixed["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(fixed["PYTHONPATH"].split(os.pathsep)))
+    return tuple(sorted(fixed.items()))
 
 
 def _server(environment: Mapping[str, str]) -> _Server:
-    key = _fixed(environment)
+    key = more, _fixed(environment)
     if key in _servers and not _servers[key].alive:
         _servers.pop(key).close()
     if key not in _servers:
-        _servers[key] = _Server(dict(environment))
+        _servers[key] = _Server(dict(environment), more)
     return _servers[key]
 
 
 class _Server:
-    """The process that forks, and the channel to it."""
+    """The process that forks, and where it listens."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._channel, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno()), str(os.getpid())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,
-            )
+    def __init__(self, environment: dict[str, str], modules: Sequence[str]) -> None:
+        self._listening = socket.socket(socket.AF_UNIX)
+        # A name that is no file.
+        self._listening.bind(f"\0evalspec-tests-{os.getpid()}-{next(_numbers)}")
+        self._listening.listen(128)
+        self.address = self._listening.getsockname().decode()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", __file__, str(self._listening.fileno()), str(os.getpid()), *modules],
+            pass_fds=[self._listening.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
 
     @property
     def alive(self) -> bool:
@@ -129,13 +148,7 @@ class _Server:
 
     def close(self) -> None:
         """Let it go."""
-        self._channel.close()
-
-    def fork(self, question: Mapping[str, Any], descriptors: Sequence[int]) -> int:
-        body = json.dumps(question).encode()
-        socket.send_fds(self._channel, [len(body).to_bytes(_HEAD, "big")], list(descriptors))
-        self._channel.sendall(body)
-        return int.from_bytes(_whole(self._channel, _HEAD), "big")
+        self._listening.close()
 
 
 def _whole(channel: socket.socket, length: int) -> bytes:
@@ -148,44 +161,60 @@ def _whole(channel: socket.socket, length: int) -> bytes:
     return parts
 
 
-def serve(channel: socket.socket) -> None:
-    """Fork a child for each question, and write into its pipe how it ended."""
+def serve(listening: socket.socket) -> None:
+    """Fork a child for each connection, and tell over it how that ended; it is ended where the other side goes."""
+    global _origin
+    _origin = listening.getsockname().decode(), _fixed(os.environ)
     woken, wake = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    ends: dict[int, int] = {}
+    asked: dict[int, socket.socket | None] = {}
     while True:
-        ready, _, _ = select.select([channel.fileno(), woken], [], [])
+        there = {pid: channel for pid, channel in asked.items() if channel is not None}
+        watched: list[Any] = [listening, woken, *there.values()]
+        ready, _, _ = select.select(watched, [], [])
         if woken in ready:
             os.read(woken, 1024)
-            _reap(ends)
-        if channel.fileno() in ready:
-            head, descriptors, _, _ = socket.recv_fds(channel, _HEAD, 16)
-            if not head:
-                return
-            question = json.loads(_whole(channel, int.from_bytes(head, "big")))
-            output, status, *passed = descriptors
-            pid = os.fork()
-            if not pid:
-                for own in (channel.fileno(), woken, wake, status, *ends.values()):
-                    os.close(own)
-                _become(question, output, passed)
-            ends[pid] = status
-            for given in (output, *passed):
-                os.close(given)
-            channel.sendall(pid.to_bytes(_HEAD, "big"))
+            _reap(asked)
+        for pid, channel in there.items():
+            # Nothing more is said over it but that the other side has gone.
+            if channel in ready and pid in asked:
+                os.kill(pid, signal.SIGTERM)
+                channel.close()
+                asked[pid] = None
+        if listening in ready:
+            channel, _ = listening.accept()
+            others = (one.fileno() for one in asked.values() if one is not None)
+            asked[_forked(channel, (listening.fileno(), woken, wake, *others))] = channel
 
 
-def _reap(ends: dict[int, int]) -> None:
-    while ends:
+def _forked(channel: socket.socket, own: Sequence[int]) -> int:
+    """Fork what is asked for over a connection; ``own`` descriptors are the server's alone."""
+    head, descriptors, _, _ = socket.recv_fds(channel, _HEAD, 16)
+    question = json.loads(_whole(channel, int.from_bytes(head, "big")))
+    output, *passed = descriptors
+    pid = os.fork()
+    if not pid:
+        for one in (channel.fileno(), *own):
+            os.close(one)
+        _become(question, output, passed)
+    for given in descriptors:
+        os.close(given)
+    channel.sendall(pid.to_bytes(_HEAD, "big"))
+    return pid
+
+
+def _reap(asked: dict[int, socket.socket | None]) -> None:
+    while asked:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
             return
-        end = ends.pop(pid)
-        os.write(end, str(os.waitstatus_to_exitcode(status)).encode())
-        os.close(end)
+        channel = asked.pop(pid)
+        if channel is not None:
+            with channel, contextlib.suppress(OSError):
+                channel.sendall(str(os.waitstatus_to_exitcode(status)).encode())
 
 
 def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> None:
@@ -204,8 +233,11 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         words = [str(passed[int(one[2:])]) if re.fullmatch(r"fd\d+", one) else one for one in question["words"]]
         # Its parent is this server.
         sys.argv = [CHILD, words[0], str(os.getppid()), *words[2:]]
+        from evalspec import processes
         from evalspec.running.children import child
 
+        # What it starts is forked off its own server.
+        vars(processes)["subprocess"] = sys.modules["__main__"]
         # Files that code is in are looked for among the modules, and this one's is nobody's.
         sys.modules["__main__"] = child
         child.main()
@@ -220,7 +252,7 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         os._exit(code)
 
 
-def _import() -> None:
+def _import(modules: Sequence[str]) -> None:
     """What every child imports; a library that not every child needs would be one too many in it."""
     from evalspec.imports import numpy_without_tools
 
@@ -236,6 +268,9 @@ def _import() -> None:
     import evalspec.running.children.sharing
     import evalspec.running.children.worker  # noqa: F401
 
+    for module in modules:
+        importlib.import_module(module)
+
 
 if __name__ == "__main__":
     import gc
@@ -243,7 +278,7 @@ if __name__ == "__main__":
     from evalspec.processes import die_with_parent
 
     die_with_parent(int(sys.argv[2]))
-    _import()
+    _import(sys.argv[3:])
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as one:

@@ -8,7 +8,9 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -215,7 +217,7 @@ def _run_one(
     from evalspec.records.outputs import say, verdict_of, write_reports
     from evalspec.running.runner import run
 
-    with Progress(quiet=quiet) as observer:
+    with _RunProgress(quiet=quiet) as observer:
         record, folder = run(planned, options, observer, signals, spares)
     verdict = verdict_of(record)
     codes.append(INTERRUPTED if record.interrupted else verdict.exit_code)
@@ -228,6 +230,24 @@ def _run_one(
         ) from error
     if not as_json:
         _print(partial(_say, say(record, folder)), codes)
+
+
+class _RunProgress(Progress):
+    """Progress of a run; with its first step this process begins to wait, and imports meanwhile what writes pages."""
+
+    _waits = False
+
+    def step(self, text: str) -> None:
+        if not self._waits:
+            self._waits = True
+            Thread(target=_import_pages, daemon=True).start()
+        super().step(text)
+
+
+def _import_pages() -> None:
+    # What can't be imported is told when a page is written.
+    with contextlib.suppress(Exception):
+        import_module("evalspec.report.page")
 
 
 def _say(lines: Iterable[TerminalLine]) -> None:

@@ -10,10 +10,19 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tests.causal_models import altered, documents, language_models, rounded, spelled, tokenizer, topics
+from tests.causal_models import (
+    altered,
+    documents,
+    language_models,
+    reads_language_models,
+    rounded,
+    spelled,
+    tokenizer,
+    topics,
+)
 from tests.stories.telling import COLOURS, Colour, Story, Tale, Told, command, ends, told
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, reads_language_models]
 
 EXAM = Path(__file__).resolve().parents[2] / "suites" / "small-lm"
 LAST = "model.norm.weight"

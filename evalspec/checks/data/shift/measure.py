@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -84,16 +85,21 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
     pairs = paired.pairs
     clusters = inputs.clusters(check.reference), inputs.clusters(check.current)
     wide = _Clustered(check, inputs, names, pairs, clusters)
-    distances = {pair.name: wide.widened(pair.name, _distance(check, inputs, pair)) for pair in pairs}
     missing = {pair.source: _missingness(pair, sizes, wide) for pair in reversed(pairs)}
     missing = {source: missing[source] for source in dict.fromkeys(pair.source for pair in pairs)}
     missing |= {name: wide.nulls(name, scans) for name in paired.unreadable}
-    drawn = draw(scans, names, pairs, clusters)
-    texts = compare_drawn_texts(drawn, pairs, inputs.rng)
+    with ThreadPoolExecutor(1) as beside:
+        # Large arrays are sorted beside the training of the classifier.
+        exact = {pair.name: beside.submit(_of_ranks, pair) for pair in pairs if not _draws(check, pair)}
+        chance = {pair.name: _with_draws(check, inputs, pair) for pair in pairs if _draws(check, pair)}
+        drawn = draw(scans, names, pairs, clusters)
+        texts = compare_drawn_texts(drawn, pairs, inputs.rng)
+        classified = _classify(check, inputs, drawn, min(sizes))
+    by_column = chance | {name: one.result() for name, one in exact.items()}
+    distances = {pair.name: wide.widened(pair.name, by_column[pair.name]) for pair in pairs}
     distances |= {name: distance for text in texts for name, distance in text.distances.items()}
     notes = [*paired.notes, *_notes(distances)]
     distances |= {name: _unknown(why, sum(sizes)) for name, why in (paired.unreadable | paired.uncounted).items()}
-    classified = _classify(check, inputs, drawn, min(sizes))
     more = look_further(check, inputs, pairs, drawn, classified.pool, classified.why)
     estimates: dict[str, Estimate | Parts | Measured] = {
         "drifted_columns": ShareOfParts(distances, check.tolerance, "lower"),
@@ -220,15 +226,24 @@ def _notes(distances: Mapping[str, stats.Distance]) -> list[str]:
     return [f"No bound for some columns: {reason}." for reason in sorted(reasons)]
 
 
-def _distance(check: Shift, inputs: Inputs, pair: RawColumnPair) -> stats.Distance:
+def _draws(check: Shift, pair: RawColumnPair) -> bool:
+    """Bounds of its distance are drawn."""
+    return pair.kind == "category" or check.distance == "wasserstein"
+
+
+def _of_ranks(pair: RawColumnPair) -> stats.Distance:
+    assert isinstance(pair.reference, Numbers) and isinstance(pair.current, Numbers)
+    return ks_of_ranks(pair.reference.ranks(), pair.current.ranks())
+
+
+def _with_draws(check: Shift, inputs: Inputs, pair: RawColumnPair) -> stats.Distance:
     first, second = pair.reference, pair.current
-    if isinstance(first, CategoryCounts) or isinstance(second, CategoryCounts):
-        assert isinstance(first, CategoryCounts) and isinstance(second, CategoryCounts)
-        _, a, b = stats.matched_counts(first.counts, second.counts)
-        return stats.total_variation(a, b, rng=inputs.rng, alpha=inputs.alpha_fail)
-    if check.distance == "wasserstein":
+    if isinstance(first, Numbers):
+        assert isinstance(second, Numbers)
         return wasserstein_of(first, second, rng=inputs.rng, alpha=inputs.alpha_fail)
-    return ks_of_ranks(first.ranks(), second.ranks())
+    assert isinstance(second, CategoryCounts)
+    _, a, b = stats.matched_counts(first.counts, second.counts)
+    return stats.total_variation(a, b, rng=inputs.rng, alpha=inputs.alpha_fail)
 
 
 class _Clustered:
