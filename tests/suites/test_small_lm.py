@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +12,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.causal_models import reads_language_models
 from tests.selftest.holding import holds
+from tests.stories.telling import command
+
+pytestmark = reads_language_models
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "suites" / "small-lm"
@@ -72,14 +73,8 @@ def test_weights_are_integers_of_their_bits(make_small_lm: ModuleType) -> None:
 
 
 def run(name: str, folder: Path, suite: Path = SUITE, *words: str) -> tuple[int, dict[str, Any]]:
-    command = ["run", str(suite / name), "--output", str(folder / "run"), "--quiet", *words]
-    ended = subprocess.run(
-        [sys.executable, "-m", "evalspec", *command],
-        cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True,
-        timeout=600, check=False,
-    )  # fmt: skip
-    assert "Traceback" not in ended.stderr, ended.stderr
-    return ended.returncode, json.loads((folder / "run" / "record.json").read_text())
+    done = command("run", str(suite / name), "--output", str(folder / "run"), "--quiet", *words)
+    return done.exit_code, json.loads((folder / "run" / "record.json").read_text())
 
 
 def of_copy(folder: Path, rows: int, *old_new: tuple[str, str]) -> Path:
