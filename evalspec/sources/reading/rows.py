@@ -30,6 +30,8 @@ PORTION_ROWS = 1 << 16
 """Rows beyond which a table's digest is that of its portions' digests."""
 # What a value is, so that equal bits of different types differ.
 _NULL, _INTEGER, _FLOAT, _BOOL, _TEXT, _BYTES, _LIST, _TIME, _ZONED, _DAY, _SPAN, _STRUCT, _BIG = range(1, 14)
+_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_DAY_MS = 86_400_000
 
 
 def row_digests(table: pa.Table, columns: Sequence[str] | None = None) -> Words:
@@ -152,27 +154,43 @@ def _numbers(values: NDArray[np.generic]) -> tuple[int | Words, Words]:
     return np.where(whole, np.uint64(_INTEGER), np.uint64(_FLOAT)), words
 
 
-def _times(array: pa.Array) -> tuple[int, Words]:
+def _times(array: pa.Array) -> tuple[int | Words, Words]:
+    """Payloads of times: days, or nanoseconds; what these can't count, beyond 1677..2262, as seconds and the rest."""
     kind = array.type
     if pa.types.is_date(kind):
-        return _DAY, _whole(array.cast(pa.date32()).cast(pa.int32()))
-    if pa.types.is_timestamp(kind):
-        finest: pa.DataType = pa.timestamp("ns", kind.tz)
-        tag = _ZONED if kind.tz else _TIME
-    elif pa.types.is_duration(kind):
-        finest, tag = pa.duration("ns"), _SPAN
-    else:
-        finest, tag = pa.time64("ns"), _SPAN
-    try:
-        array = array.cast(finest)
-    except pa.ArrowInvalid:
-        # Outside 1677..2262 nanoseconds don't fit; such a value is compared in its own unit.
-        tag = _BIG
-    return tag, _whole(array.view(pa.int64()) if array.type.bit_width == 64 else array.cast(pa.int32()))
+        return _DAY, _days(array).view(np.uint64)
+    tag = _SPAN if not pa.types.is_timestamp(kind) else _ZONED if kind.tz else _TIME
+    counts, nanoseconds = _counts(array), _NANOSECONDS[kind.unit]
+    # Of each value by itself: what stands beside it must not change what it is equal to.
+    far = (counts > (2**63 - 1) // nanoseconds) | (counts < -(2**63 // nanoseconds))
+    words = counts * np.int64(nanoseconds)
+    if not far.any():
+        return tag, words.view(np.uint64)
+    tags = np.where(far, np.uint64(_BIG), np.uint64(tag))
+    both = np.stack([words.view(np.uint64)] * LANES)
+    both[:, far] = _far(counts[far], nanoseconds, tag)
+    return tags, both
 
 
-def _whole(array: pa.Array) -> Words:
-    return np.asarray(_filled(array, 0)).astype(np.int64).view(np.uint64)
+def _far(counts: NDArray[np.int64], nanoseconds: int, tag: int) -> Words:
+    """Hash of times that nanoseconds can't count, whatever their unit: shape (2, n)."""
+    seconds, rest = np.divmod(counts, np.int64(10**9 // nanoseconds))
+    parts = np.stack([np.full(len(counts), tag), seconds, rest * np.int64(nanoseconds)], axis=1)
+    words = mix(parts.astype(np.int64).view(np.uint64).reshape(-1))
+    bounds = np.arange(len(counts) + 1) * parts.shape[1]
+    return np.stack([hash_segments(words, bounds, lane) for lane in range(LANES)])
+
+
+def _days(array: pa.Array) -> NDArray[np.int64]:
+    """Days since 1970; milliseconds that are no whole day belong to theirs."""
+    counts = _counts(array)
+    return counts if array.type.bit_width == 32 else counts // _DAY_MS
+
+
+def _counts(array: pa.Array) -> NDArray[np.int64]:
+    """Times as whole numbers in their own unit; 0 where one is missing."""
+    whole = array.view(pa.int64() if array.type.bit_width == 64 else pa.int32())
+    return np.asarray(_filled(whole, 0)).astype(np.int64)
 
 
 def _bytes(array: pa.Array) -> Words:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -105,6 +106,50 @@ def test_a_slice_has_the_digests_of_its_rows() -> None:
     assert (row_digests(table.slice(70_001, 1000)) == whole[70_001:71_001]).all()
     shuffled = rng.permutation(n)[:5000]
     assert (row_digests(table.take(pa.array(shuffled))) == whole[shuffled]).all()
+
+
+FAR = 253_402_300_799
+"""Seconds of the last one of the year 9999, which stands for "for ever" in many tables."""
+
+
+@pytest.mark.parametrize("far", [FAR, -FAR])
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp, lambda unit: pa.timestamp(unit, "UTC"), pa.duration], ids=["time", "zoned", "span"]
+)
+def test_a_far_time_says_nothing_of_its_neighbours(kind: Callable[[str], pa.DataType], unit: str, far: int) -> None:
+    scale = {"s": 1, "ms": 10**3, "us": 10**6}[unit]
+    table = pa.table({"t": pa.array([1_700_000_000 * scale, None, far * scale, far * scale + 1], kind(unit))})
+    whole = row_digests(table)
+    assert (whole[:2] == row_digests(table.slice(0, 2))).all()
+    assert (whole[2:] == row_digests(table.slice(2))).all()
+    assert len(np.unique(whole, axis=0)) == 4
+    assert (row_digests(pa.table({"t": pa.array([1_700_000_000 * 10**9], kind("ns"))})) == whole[:1]).all()
+
+
+@pytest.mark.parametrize("far", [FAR, -FAR])
+def test_far_times_are_equal_whatever_their_unit(far: int) -> None:
+    for kind in (pa.timestamp, lambda unit: pa.timestamp(unit, "UTC"), pa.duration):
+        ms, us = (one(far * scale + scale // 2, kind(unit)) for unit, scale in (("ms", 10**3), ("us", 10**6)))
+        assert ms == us
+        s, ms, us = (one(far * scale, kind(unit)) for unit, scale in (("s", 1), ("ms", 10**3), ("us", 10**6)))
+        assert s == ms == us
+    of_kind = [one(far, kind) for kind in (pa.timestamp("s"), pa.timestamp("s", "UTC"), pa.duration("s"), pa.int64())]
+    assert len({*of_kind}) == 4
+
+
+def test_milliseconds_that_are_no_whole_day_belong_to_theirs() -> None:
+    days = pa.array([0, 86_400_001, -1, None], pa.int64()).view(pa.date64())
+    assert (
+        row_digests(pa.table({"d": days})) == row_digests(pa.table({"d": pa.array([0, 1, -1, None], pa.date32())}))
+    ).all()
+
+
+def test_hashes_of_times_stay_as_records_have_them() -> None:
+    seen = [one(1_700_000_000_123_456, kind)[0] for kind in (
+        pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us"),
+    )]  # fmt: skip
+    assert seen == [13395747491486074791, 14187225830891041566, 5690913390766987914]
 
 
 @pytest.mark.proof

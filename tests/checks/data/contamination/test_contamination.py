@@ -249,6 +249,19 @@ def test_a_key_may_name_all_that_is_compared(tmp_path: Path, key: object) -> Non
     assert value(result, "exact_duplicates") == 1
 
 
+def for_ever(rows: int) -> dict[str, pa.Array]:
+    """Times with "for ever" as the last one."""
+    times = [1_700_000_000_000_000 + 10**6 * row for row in range(rows)]
+    return {"t": pa.array([*times, 253_402_300_799_000_000], pa.timestamp("us"))}
+
+
+def test_a_time_far_away_hides_no_copy(tmp_path: Path) -> None:
+    train = pa.table(for_ever(300) | {"y": np.zeros(301)})
+    result = run(tmp_path, train, train.slice(0, 100), column="t", key="t")
+    assert value(result, "exact_duplicates") == 100
+    assert value(result, "shared_keys") == 100
+
+
 def test_repeats_inside_the_test_set_are_noted(tmp_path: Path) -> None:
     result = run(tmp_path, pa.table({"a": [9]}), pa.table({"a": [1, 1, 1, 2]}))
     assert value(result, "exact_duplicates") == 0

@@ -102,6 +102,17 @@ def test_duplicates_are_counted_beyond_the_first(tmp_path: Path) -> None:
     assert fact(run(table, tmp_path, duplicates_by=["site"]), "duplicate_rows") == 302
 
 
+def test_a_time_far_away_hides_no_repeat(tmp_path: Path) -> None:
+    times = [1_700_000_000_000_000, 1_700_000_001_000_000, 1_700_000_000_000_000, 253_402_300_799_000_000]
+    table = pa.table({"t": pa.array(times, pa.timestamp("us")), "x": [1, 1, 1, 1]})
+    schema = {"t": {"unique": True}}
+    result = run(
+        table, tmp_path, batch_rows=2, table_schema=schema, require=["duplicate_rows == 0", "schema_violations == 0"]
+    )
+    assert fact(result, "duplicate_rows") == 1
+    assert rules(result) == {("t", "unique"): 1}
+
+
 def test_a_key_hides_no_copies(tmp_path: Path) -> None:
     n = 400
     table = pa.table({"id": np.arange(n), "x": np.arange(n) % 200 / 7, "y": ["a", "b"] * 200})

@@ -134,6 +134,12 @@ def test_lists_name_nothing(tmp_path: Path) -> None:
         run(tmp_path, {"who": [[1], [2]]}, {"who": [[1], [2]]}, group="who")
 
 
+def test_a_time_far_away_hides_no_entity(tmp_path: Path) -> None:
+    times = pa.array([1_700_000_000, 1_700_000_001, 253_402_300_799], pa.timestamp("s"))
+    result = run(tmp_path, {"who": times}, {"who": times[:2].cast(pa.timestamp("us"))}, group="who")
+    assert fact(result, "group_overlap").value == 2
+
+
 def test_missing_ids_keep_it_from_being_shown(tmp_path: Path) -> None:
     result = run(tmp_path, {"who": ["a", None, "b"]}, {"who": ["c", None]}, group="who")
     assert fact(result, "group_overlap") == Fact(0.0, 1, "counted: rows of test whose 'who' occurs in train")
