@@ -6,6 +6,7 @@ For times in nanoseconds pyarrow needs pandas where a value has some, and gives 
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,20 +24,87 @@ def in_nanoseconds(kind: pa.DataType) -> bool:
 def values_of(cells: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Python's values of cells, None where there is none; a text where a time has nanoseconds below a microsecond.
 
+    Inside of lists, structs and maps these are cut off.
+
     Args:
         cells: Of any type.
     """
     import pyarrow as pa
 
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.cast(cells.type.value_type)
-    kind = cells.type
-    coarse = _coarse(kind)
-    if coarse == kind:
+    if isinstance(cells, pa.ChunkedArray):
+        return [value for chunk in cells.chunks for value in _values(chunk, exact=True)]
+    return _values(cells, exact=True)
+
+
+def value_of(cell: pa.Scalar) -> Any:
+    """As `values_of`, of one cell."""
+    import pyarrow as pa
+
+    return values_of(pa.repeat(cell, 1))[0]
+
+
+def _values(cells: pa.Array, exact: bool) -> list[Any]:
+    """Values of cells; ``exact``: with their nanoseconds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, types = cells.type, pa.types
+    if not _holds_times(kind):
         values: list[Any] = cells.to_pylist()
         return values
-    values = cells.cast(coarse, safe=False).to_pylist()
+    if types.is_dictionary(kind):
+        words = _values(cells.dictionary, exact)
+        return [None if place is None else words[place] for place in cells.indices.to_pylist()]
+    if types.is_run_end_encoded(kind):
+        return _values(pc.run_end_decode(cells), exact)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _values(cells.storage, exact)
+    return _nested(cells) if types.is_nested(kind) else _times(cells, exact)
+
+
+def _holds_times(kind: pa.DataType) -> bool:
+    """Times or durations, at any depth."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _holds_times(kind.storage_type)
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return _holds_times(kind.value_type)
+    if pa.types.is_nested(kind):
+        return any(_holds_times(kind.field(place).type) for place in range(kind.num_fields))
+    return bool(pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+
+
+def _nested(cells: pa.Array) -> list[Any]:
+    """Values of structs, lists, maps and unions, made from those inside of them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, types = cells.type, pa.types
+    if types.is_union(kind):
+        return [_values(pa.repeat(cell.value, 1), exact=False)[0] if cell.is_valid else None for cell in cells]
+    if types.is_struct(kind):
+        names = [field.name for field in kind]
+        rows = zip(*(_values(field, exact=False) for field in cells.flatten()), strict=True)
+        present = cells.is_valid().to_pylist()
+        return [dict(zip(names, row, strict=True)) if there else None for there, row in zip(present, rows, strict=True)]
+    if types.is_map(kind):
+        lists = _nested(cells.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))))
+        return [None if one is None else [(pair["key"], pair["value"]) for pair in one] for one in lists]
+    inside = iter(_values(cells.flatten(), exact=False))
+    lengths = pc.list_value_length(cells).to_pylist()
+    return [None if length is None else list(islice(inside, length)) for length in lengths]
+
+
+def _times(cells: pa.Array, exact: bool) -> list[Any]:
+    import pyarrow as pa
+
+    kind = cells.type
     if not in_nanoseconds(kind):
+        values: list[Any] = cells.to_pylist()
+        return values
+    values = cells.cast(_coarse(kind), safe=False).to_pylist()
+    if not exact:
         return values
     counts = cells.cast(pa.int64()).to_pylist()
     if pa.types.is_duration(kind):
@@ -45,35 +113,13 @@ def values_of(cells: pa.Array | pa.ChunkedArray) -> list[Any]:
     return [text if (count or 0) % 1000 else value for value, count, text in zip(values, counts, texts, strict=True)]
 
 
-def value_of(cell: pa.Scalar) -> Any:
-    """As `values_of`, of one cell."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(cell.type):
-        cell = cell.value
-    return cell.as_py() if _coarse(cell.type) == cell.type else values_of(pa.repeat(cell, 1))[0]
-
-
 def _coarse(kind: pa.DataType) -> pa.DataType:
-    """The type with microseconds in place of nanoseconds, at any depth."""
+    """The type with microseconds in place of nanoseconds."""
     import pyarrow as pa
 
-    types = pa.types
-    if types.is_timestamp(kind) and kind.unit == "ns":
+    if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
-    if types.is_duration(kind) and kind.unit == "ns":
-        return pa.duration("us")
-    if types.is_time64(kind) and kind.unit == "ns":
-        return pa.time64("us")
-    if types.is_struct(kind):
-        return pa.struct([field.with_type(_coarse(field.type)) for field in kind])
-    if types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_coarse(kind.value_type)), kind.list_size)
-    if types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_coarse(kind.value_type)))
-    if types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_coarse(kind.value_type)))
-    return kind
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
 
 
 def _duration(nanoseconds: int) -> str:

@@ -52,6 +52,35 @@ def test_values_inside_of_others_lose_what_python_can_not_hold() -> None:
     assert values_of(cells) == [{"a": MOMENT}]
 
 
+TIMES = pa.array([NS, None, WHOLE], pa.timestamp("ns"))
+NESTED: list[tuple[pa.Array, list[Any]]] = [
+    (pa.RunEndEncodedArray.from_arrays([1, 2, 4], TIMES), ["2023-11-14 22:13:20.123456789", None, MOMENT, MOMENT]),
+    (pa.array([[("a", NS)], None, []], pa.map_(pa.string(), pa.timestamp("ns"))), [[("a", MOMENT)], None, []]),
+    (pa.array([[NS], None, []], pa.list_view(pa.timestamp("ns"))), [[MOMENT], None, []]),
+    (pa.array([[NS, None], None], pa.list_(pa.timestamp("ns"), 2)), [[MOMENT, None], None]),
+    (pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), TIMES.dictionary_encode()), [[MOMENT, None], [MOMENT]]),
+    (pa.StructArray.from_arrays([TIMES.dictionary_encode(), pa.array([[NS]] * 3, pa.large_list(pa.timestamp("ns")))],
+                                ["a", "b"], mask=pa.array([False, False, True])),
+     [{"a": MOMENT, "b": [MOMENT]}, {"a": None, "b": [MOMENT]}, None]),
+    (pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [TIMES, pa.array(["x", "y", "z"])]),
+     [MOMENT, "y", MOMENT]),
+    (pa.UnionArray.from_dense(pa.array([0, 1, 0], pa.int8()), pa.array([1, 0, 0], pa.int32()), [TIMES, pa.array(["y"])]),
+     [None, "y", MOMENT]),
+    (pa.ExtensionArray.from_storage(pa.opaque(pa.timestamp("ns"), "moment", "nobody"), TIMES),
+     ["2023-11-14 22:13:20.123456789", None, MOMENT]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"), NESTED, ids=lambda one: str(one.type) if isinstance(one, pa.Array) else ""
+)
+def test_every_type_is_read_from_what_it_stores(cells: pa.Array, values: list[Any]) -> None:
+    assert values_of(cells) == values
+    assert values_of(cells.slice(1)) == values[1:]
+    assert values_of(pa.chunked_array([cells.slice(0, 1), cells.slice(1)])) == values
+    assert [value_of(cell) for cell in cells] == values
+
+
 HIDDEN = """
 import json, sys
 from evalspec.imports import arrow_without_pandas
@@ -60,7 +89,11 @@ if sys.argv[1] == "hidden":
 import pyarrow as pa
 from evalspec.cells import values_of
 for unit in (pa.timestamp("ns"), pa.duration("ns"), pa.timestamp("ns", "Europe/Berlin")):
-    print([str(one) for one in values_of(pa.array([1_000, 1_001, 86_400 * 10**9], unit))])
+    cells = pa.array([1_000, 1_001, 86_400 * 10**9], unit)
+    print([str(one) for one in values_of(cells)])
+    print([str(one) for one in values_of(pa.array([[("a", 1_001)]], pa.map_(pa.string(), unit)))])
+    print([str(one) for one in values_of(pa.StructArray.from_arrays([cells.dictionary_encode()], ["a"]))])
+    print([str(one) for one in values_of(pa.RunEndEncodedArray.from_arrays([1, 2, 3], cells))])
 assert ("pandas" in sys.modules) is False or sys.argv[1] != "hidden"
 """
 

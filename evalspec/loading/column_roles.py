@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalspec.cells import values_of
 from evalspec.errors import InputError
 
 if TYPE_CHECKING:
@@ -166,5 +167,6 @@ def _count(rows: pa.RecordBatch, name: str) -> int:
 def _classes(rows: pa.RecordBatch, label: str, counts: dict[str, int]) -> tuple[str, ...]:
     if not 1 < counts.get(label, 0) <= MOST_CLASSES:
         return ()
-    values = rows.column(rows.schema.get_field_index(label)).unique().drop_null().to_pylist()
-    return tuple(str(one) for one in sorted(values))
+    values = values_of(rows.column(rows.schema.get_field_index(label)).unique().drop_null())
+    # A time with nanoseconds is a text beside others that are none.
+    return tuple(str(one) for one in sorted(values, key=lambda one: (isinstance(one, str), one)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from evalspec.cells import values_of
 from evalspec.errors import InputError
 from evalspec.language.parts import OptionScore, OutputName, Part
 
@@ -95,7 +96,7 @@ class ChoiceLayout:
         """
         import pyarrow as pa
 
-        listed = rows.column(column).to_pylist()
+        listed = values_of(rows.column(column))
         if not all(isinstance(one, list) and one for one in listed):
             raise InputError(f"the column {column!r} of {dataset!r} holds no list of options in a row that is shown")
         lettered = as_letters(rows, answer, self.options.model_copy(update={"column": column}))
@@ -185,7 +186,7 @@ def as_letters(table: pa.Table, label: str, options: MultipleChoice) -> pa.Table
 
     if options.column not in table.column_names or label not in table.column_names:
         return table
-    listed, labels = table.column(options.column).to_pylist(), table.column(label).to_pylist()
+    listed, labels = values_of(table.column(options.column)), values_of(table.column(label))
     whole = pa.types.is_integer(table.schema.field(label).type)
     by_letter = not whole and all(
         one is None or str(one).strip() in LETTERS[: len(choices or ())]

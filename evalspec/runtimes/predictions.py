@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from evalspec.answers.classes import label_text, read_classes
+from evalspec.cells import values_of
 from evalspec.errors import InputError, SpecError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.subject import ANSWERS_ON, LOGGED, UNANSWERED
@@ -255,7 +256,7 @@ class LoadedFiles(Loaded):
         samples = [log.samples[row] for row in places]
         options = None if log.options is None or self.spec.agrees else [log.options[row] for row in places]
         for path, name in (self.spec.agrees or default).items():
-            said, known = [field(sample, path) for sample in samples], column(rows, name).to_pylist()
+            said, known = [field(sample, path) for sample in samples], values_of(column(rows, name))
             check_same(said, known, (shown, path, name), options, read_classes(self.spec.classes, self.access))
         if log.missing and labelled:
             truth = column(rows, str(facts.label)).to_pylist()

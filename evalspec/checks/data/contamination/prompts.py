@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evalspec.cells import values_of
 from evalspec.errors import NotRunError
 from evalspec.evidence.blocks import Example, Examples
 from evalspec.evidence.estimate import Fact
@@ -127,7 +128,7 @@ def _as_texts(column: pa.ChunkedArray, *, lettered: bool) -> pa.Array:
             f"{letter}. {one}" if lettered else str(one)
             for letter, one in zip(ascii_uppercase, cell or (), strict=False)
         )
-        for cell in column.to_pylist()
+        for cell in values_of(column)
     ]
     return pa.array(lines, pa.large_string())
 
