@@ -22,9 +22,9 @@ def in_nanoseconds(kind: pa.DataType) -> bool:
 
 
 def values_of(cells: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Python's values of cells, None where there is none; a text where a time has nanoseconds below a microsecond.
+    """Python's values of cells, None where there is none; a text where Python has no such time.
 
-    Inside of lists, structs and maps these are cut off.
+    So have nanoseconds below a microsecond, which are cut off inside of lists, structs and maps, and years beyond 9999.
 
     Args:
         cells: Of any type.
@@ -100,17 +100,34 @@ def _times(cells: pa.Array, exact: bool) -> list[Any]:
     import pyarrow as pa
 
     kind = cells.type
-    if not in_nanoseconds(kind):
-        values: list[Any] = cells.to_pylist()
-        return values
-    values = cells.cast(_coarse(kind), safe=False).to_pylist()
-    if not exact:
+    values = _near(cells.cast(_coarse(kind), safe=False) if in_nanoseconds(kind) else cells)
+    if not exact or not in_nanoseconds(kind):
         return values
     counts = cells.cast(pa.int64()).to_pylist()
     if pa.types.is_duration(kind):
         return [_duration(count) if (count or 0) % 1000 else value for value, count in zip(values, counts, strict=True)]
     texts = cells.cast(pa.string()).to_pylist()
     return [text if (count or 0) % 1000 else value for value, count, text in zip(values, counts, texts, strict=True)]
+
+
+def _near(cells: pa.Array) -> list[Any]:
+    """Values of times without nanoseconds; those that Python has no object for as a text."""
+    try:
+        values: list[Any] = cells.to_pylist()
+    except (OverflowError, ValueError):
+        values = [_told(cell) for cell in cells]
+    return values
+
+
+def _told(cell: pa.Scalar) -> Any:
+    """One of them."""
+    import pyarrow as pa
+
+    try:
+        return cell.as_py()
+    except (OverflowError, ValueError):
+        text = cell.cast(pa.string()).as_py()
+        return f"{text} {cell.type.unit}" if pa.types.is_duration(cell.type) else text
 
 
 def _coarse(kind: pa.DataType) -> pa.DataType:

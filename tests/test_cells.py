@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,25 @@ def test_values_inside_of_others_lose_what_python_can_not_hold() -> None:
     assert values_of(cells) == [{"a": MOMENT}]
 
 
+YEAR_10000 = 253_402_300_800
+FAR: list[tuple[pa.Array, list[Any]]] = [
+    (pa.array([YEAR_10000, 0, None], pa.timestamp("s")), ["10000-01-01 00:00:00", datetime.fromisoformat("1970-01-01"),
+                                                          None]),
+    (pa.array([YEAR_10000 * 10**6 - 10**6], pa.timestamp("us", "+01:00")), ["10000-01-01 00:59:59.000000+0100"]),
+    (pa.array([2**62], pa.timestamp("us")), ["<value out of range: 4611686018427387904>"]),
+    (pa.array([2_932_897, 1], pa.date32()), ["10000-01-01", date(1970, 1, 2)]),
+    (pa.array([2_932_897 * 86_400_000], pa.int64()).view(pa.date64()), ["10000-01-01"]),
+    (pa.array([2**60, 1], pa.duration("s")), ["1152921504606846976 s", timedelta(seconds=1)]),
+    (pa.array([[2_932_897], None], pa.list_(pa.date32())), [["10000-01-01"], None]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cells", "values"), FAR, ids=lambda one: str(one.type) if isinstance(one, pa.Array) else "")
+def test_times_that_python_has_no_object_for_are_texts(cells: pa.Array, values: list[Any]) -> None:
+    assert values_of(cells) == values
+    assert [value_of(cell) for cell in cells] == values
+
+
 TIMES = pa.array([NS, None, WHOLE], pa.timestamp("ns"))
 NESTED: list[tuple[pa.Array, list[Any]]] = [
     (pa.RunEndEncodedArray.from_arrays([1, 2, 4], TIMES), ["2023-11-14 22:13:20.123456789", None, MOMENT, MOMENT]),
@@ -64,7 +83,8 @@ NESTED: list[tuple[pa.Array, list[Any]]] = [
      [{"a": MOMENT, "b": [MOMENT]}, {"a": None, "b": [MOMENT]}, None]),
     (pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [TIMES, pa.array(["x", "y", "z"])]),
      [MOMENT, "y", MOMENT]),
-    (pa.UnionArray.from_dense(pa.array([0, 1, 0], pa.int8()), pa.array([1, 0, 0], pa.int32()), [TIMES, pa.array(["y"])]),
+    (pa.UnionArray.from_dense(pa.array([0, 1, 0], pa.int8()), pa.array([1, 0, 0], pa.int32()),
+                              [TIMES, pa.array(["y"])]),
      [None, "y", MOMENT]),
     (pa.ExtensionArray.from_storage(pa.opaque(pa.timestamp("ns"), "moment", "nobody"), TIMES),
      ["2023-11-14 22:13:20.123456789", None, MOMENT]),

@@ -107,7 +107,7 @@ def _words(array: pa.Array, name: str) -> tuple[int | Words, Words]:
         return _BOOL, _filled(array.cast(pa.uint8()), 0).astype(np.uint64)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _numbers(_filled(array, 0))
-    if pa.types.is_temporal(kind):
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return _times(array)
     if pa.types.is_dictionary(kind):
         return _words(array.dictionary_decode(), name)

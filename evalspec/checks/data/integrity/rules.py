@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evalspec.cells import in_nanoseconds, values_of
+from evalspec.cells import values_of
 from evalspec.errors import InputError
 from evalspec.evidence.frozen import is_number
 from evalspec.evidence.words import plural
@@ -87,7 +87,7 @@ class Facts:
         rows: Cells.
         missing: Without a value: null or NaN.
         infinite: Infinite numbers.
-        low: Smallest value, or its nanoseconds; None: there is none, or its type has no order.
+        low: Smallest value, of times their count in their unit; None: there is none, or its type has no order.
         high: Largest value, likewise.
         kind: Type of these two.
     """
@@ -108,13 +108,14 @@ class Facts:
         if pa.types.is_floating(kind):
             self.infinite += int(pc.sum(pc.is_inf(array)).as_py() or 0)
         ordered = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if not (ordered or pa.types.is_temporal(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)):
+        if not (ordered or _is_counted(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)):
             return
         present = array.filter(pa.array(~missing)) if missing.any() else array
-        if not len(present) or pa.types.is_duration(kind):
+        if not len(present):
             return
         ends = pc.min_max(present)
-        if in_nanoseconds(kind):
+        # Python has no objects for years beyond 9999, and none for nanoseconds.
+        if _is_counted(kind):
             self._widen(ends["min"].value, ends["max"].value, kind)
         else:
             self._widen(ends["min"].as_py(), ends["max"].as_py(), kind)
@@ -145,14 +146,14 @@ class Facts:
         ends = fields.values("ends")
         facts = cls(*(fields.scalar(name) for name in ("type", "rows", "missing", "infinite")))
         facts.kind = None if ends.null_count else ends.type
-        facts.low, facts.high = (ends.cast(pa.int64()) if in_nanoseconds(ends.type) else ends).to_pylist()
+        facts.low, facts.high = (ends.view(_counted_as(ends.type)) if _is_counted(ends.type) else ends).to_pylist()
         return facts
 
     @property
     def _ends(self) -> pa.Array:
         """Smallest and largest value, or two nulls."""
-        if self.kind is not None and in_nanoseconds(self.kind):
-            return pa.array([self.low, self.high], pa.int64()).cast(self.kind)
+        if self.kind is not None and _is_counted(self.kind):
+            return pa.array([self.low, self.high], _counted_as(self.kind)).view(self.kind)
         return pa.array([self.low, self.high], self.kind)
 
     @property
@@ -165,6 +166,16 @@ class Facts:
     def constant(self) -> bool:
         """All cells that have a value have the same."""
         return self.low is not None and self.low == self.high
+
+
+def _is_counted(kind: pa.DataType) -> bool:
+    """Times that have an order: whole numbers of a unit."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind))
+
+
+def _counted_as(kind: pa.DataType) -> pa.DataType:
+    """Type of these numbers."""
+    return pa.int64() if kind.bit_width == 64 else pa.int32()
 
 
 class ColumnState:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.cells import values_of
 from evalspec.checks.model.python.show import largest, write_values
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Estimate, Fact, Measured
@@ -176,8 +177,17 @@ def _arrays(table: pa.Table) -> dict[str, NDArray[Any]]:
         except InputError:
             # Times, structures, lists of several lengths: as Python has them.
             arrays[name] = np.empty(table.num_rows, dtype=object)
-            arrays[name][:] = table.column(name).to_pylist()
+            arrays[name][:] = _objects(table.column(name))
     return arrays
+
+
+def _objects(column: pa.ChunkedArray) -> list[Any]:
+    """Values of cells as pyarrow makes them; where Python has no object for one of them, as the report shows them."""
+    try:
+        objects: list[Any] = column.to_pylist()
+    except OverflowError:
+        objects = values_of(column)
+    return objects
 
 
 def _frame(table: pa.Table) -> Any:

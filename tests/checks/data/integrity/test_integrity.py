@@ -15,12 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+from evalspec.checks.data.integrity.rules import Facts
 from evalspec.checks.data.integrity.spec import Integrity
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Table
 from evalspec.evidence.estimate import Fact, Measured, Parts
 from evalspec.language.parts import CheckResult, SpecNames
 from evalspec.language.requirement import Requirement
+from evalspec.language.states import State, packed
 from tests.fakes import FakeInputs
 
 
@@ -100,6 +102,38 @@ def test_duplicates_are_counted_beyond_the_first(tmp_path: Path) -> None:
     shown = next(one for one in result.blocks if isinstance(one, Examples))
     assert [one.title for one in shown.examples] == ["row 10", "row 300", "row 11", "row 301", "row 12", "row 302"]
     assert fact(run(table, tmp_path, duplicates_by=["site"]), "duplicate_rows") == 302
+
+
+DAY_10000 = 2_932_897
+SHOWN: list[tuple[pa.Array, tuple[object, object]]] = [
+    (pa.array([253_402_300_799, 0, None], pa.timestamp("s", "+01:00")), (
+        datetime.datetime.fromisoformat("1970-01-01 01:00+01:00"), "10000-01-01 00:59:59+0100",
+    )),
+    (pa.array([DAY_10000, -719_163], pa.date32()), ("0000-12-31", "10000-01-01")),
+    (pa.array([DAY_10000 * 86_400_000, 0], pa.int64()).view(pa.date64()), (datetime.date(1970, 1, 1), "10000-01-01")),
+    (pa.array([3, 2**62], pa.timestamp("us")), (
+        datetime.datetime.fromisoformat("1970-01-01 00:00:00.000003"), "<value out of range: 4611686018427387904>",
+    )),
+    (pa.array([1, 3], pa.time32("s")), (datetime.time(0, 0, 1), datetime.time(0, 0, 3))),
+    (pa.array([1, 2**60], pa.duration("s")), (None, None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cells", "ends"), SHOWN, ids=lambda one: str(one.type) if isinstance(one, pa.Array) else "")
+def test_ends_of_times_that_python_has_no_object_for(cells: pa.Array, ends: tuple[object, object]) -> None:
+    facts = []
+    for part in (cells.slice(0, 1), cells.slice(1)):
+        facts.append(Facts(str(cells.type)))
+        facts[-1].update(part, np.asarray(part.is_null()))
+    first, second = (Facts.of_fields(State.of(packed("facts", 1, one.fields()), "facts", 1)) for one in facts)
+    first.merge(second)
+    assert first.ends == ends
+
+
+def test_rules_hold_in_years_that_python_does_not_have(tmp_path: Path) -> None:
+    far = pa.array([0, 253_402_300_799 * 10**6], pa.int64()).cast(pa.timestamp("us", "+01:00"))
+    result = run(pa.table({"t": far}), tmp_path, table_schema={"t": {"min": "1971-01-01T00:00:00Z"}})
+    assert rules(result) == {("t", "min 1971-01-01T00:00:00Z"): 1}
 
 
 def test_a_time_far_away_hides_no_repeat(tmp_path: Path) -> None:

@@ -72,6 +72,14 @@ def test_none_does_not_count_and_missing_cells_are_none_or_nan(tmp_path: Path) -
         run(tmp_path, "def own(rows):\n    return [None for _ in rows['x']]\n", "own <= 2 %")
 
 
+def test_times_that_python_has_no_object_for_are_texts(tmp_path: Path) -> None:
+    code = "def own(rows):\n    return [str(one) == '10000-01-01 00:00:00' for one in rows['t']]"
+    (tmp_path / "own.py").write_text(code)
+    rows = pa.table({"t": pa.array([253_402_300_800, 0], pa.timestamp("s"))})
+    found: Any = check_of("own <= 90 %").run(FakeInputs(evidence=tmp_path, tables={"test": rows})).estimates["own"]
+    assert found.value == 0.5
+
+
 def test_a_single_number_never_decides_and_an_estimate_is_taken(tmp_path: Path) -> None:
     found, word = run(tmp_path, "def own(frame):\n    return frame['x'].median()\n", "own <= 0.9")
     assert word == "INCONCLUSIVE" and "return a value for each row" in found.method
