@@ -54,6 +54,20 @@ def test_an_untouched_run_is_the_same_also_when_moved(base: Path) -> None:
     assert "not recomputed" not in done.stdout
 
 
+def test_a_map_column_is_of_the_same_type_again(tmp_path: Path) -> None:
+    maps = pa.array([[("a", number)] for number in range(9)], pa.map_(pa.string(), pa.int64()))
+    pq.write_table(pa.table({"m": maps}), tmp_path / "rows.parquet")
+    (tmp_path / "evalspec.yaml").write_text(
+        "evalspec: 1\nname: maps\ndatasets:\n  rows: {kind: parquet, path: rows.parquet}\ndata:\n"
+        "  - {check: integrity, dataset: rows, table_schema: {m: {type: text}}, require: [schema_violations <= 5]}\n"
+    )
+    made = evalspec("run", tmp_path / "evalspec.yaml", "--output", tmp_path / "run")
+    assert made.returncode == 0, made.stdout + made.stderr
+    done = evalspec("verify", tmp_path / "run")
+    assert done.returncode == 0, done.stdout
+    assert "differs" not in done.stdout
+
+
 @pytest.mark.proof
 def test_a_run_that_was_moved_away_from_its_spec_is_told_where_it_is(base: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere" / "deep" / "run"

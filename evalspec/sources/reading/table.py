@@ -23,6 +23,8 @@ Raw = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 def tidy(table: pa.Table, lengths: Mapping[str, int | None] | None = None) -> pa.Table:
     """Dictionaries decoded, views and large types made plain, lists of one length made fixed-size lists.
 
+    Fields inside of maps lose their names, which hang on the way that rows have come.
+
     Args:
         table: The rows.
         lengths: Of rows that are a part of the whole: list column: the length of all its lists (`list_lengths`), or
@@ -38,7 +40,7 @@ def tidy(table: pa.Table, lengths: Mapping[str, int | None] | None = None) -> pa
             reason = str(error).splitlines()[0]
             raise InputError(f"column {field.name!r} is damaged or not text in UTF-8: {reason}") from error
         column = _plain(table.column(index), field.name, lengths)
-        if not column.type.equals(field.type):
+        if not column.type.equals(field.type, check_metadata=True):
             table = table.set_column(index, pa.field(field.name, column.type), column)
     return table
 
@@ -89,8 +91,30 @@ def _plain(column: pa.ChunkedArray, name: str, lengths: Mapping[str, int | None]
         return column.cast(pa.string())
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         size = one_length(column) if lengths is None else lengths.get(name)
-        return column if size is None else _fixed(column, size)
-    return column
+        if size is not None:
+            return _fixed(column, size)
+    unnamed = _unnamed(kind)
+    return column if str(unnamed) == str(kind) else column.cast(unnamed)
+
+
+def _unnamed(kind: pa.DataType) -> pa.DataType:
+    """The type with fields of maps named as Arrow does, at any depth: what a file calls them is part of a type's text.
+
+    Args:
+        kind: Any type.
+    """
+    if pa.types.is_map(kind):
+        key, item = (field.with_type(_unnamed(field.type)) for field in (kind.key_field, kind.item_field))
+        return pa.map_(key.with_name("key"), item.with_name("value"), kind.keys_sorted)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_unnamed(field.type)) for field in kind])
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_unnamed(kind.value_type)), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_unnamed(kind.value_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_unnamed(kind.value_type)))
+    return kind
 
 
 def _storage(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -179,7 +203,7 @@ def type_text(kind: pa.DataType) -> str:
         return "string"
     if isinstance(kind, pa.FixedShapeTensorType):
         return f"tensor<{kind.value_type}>{list(kind.shape)}"
-    return str(kind)
+    return str(_unnamed(kind))
 
 
 def type_texts(schema: pa.Schema) -> Mapping[str, str]:

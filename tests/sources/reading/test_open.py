@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +41,29 @@ def test_columns_wanted_come_with_label_key_and_cluster_and_without_those_of_whe
     one = dataset(tmp_path, where="lux > 100", label="y", key="id", cluster="patient")
     assert open_dataset(one, Access(tmp_path), ["x"]).column_names == ["x", "y", "id", "patient"]
     assert open_dataset(one, Access(tmp_path)).column_names == TABLE.column_names
+
+
+NAMED = pa.map_(pa.field("k", pa.string(), nullable=False), pa.field("v", pa.int64()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells", "text"),
+    [
+        (NAMED, [[("a", 1)], None, []], "map<string, int64>"),
+        (pa.map_(pa.string(), NAMED), [[("a", [("b", 1)])], None], "map<string, map<string, int64>>"),
+        (pa.list_(NAMED), [[[("a", 1)], []], None, []], "list<element: map<string, int64>>"),
+        (pa.large_list(NAMED), [[[("a", 1)], []], None, []], "large_list<element: map<string, int64>>"),
+        (pa.struct([("m", NAMED)]), [{"m": [("a", 1)]}, None, {"m": None}], "struct<m: map<string, int64>>"),
+    ],
+)
+def test_a_map_has_one_type_whatever_its_fields_are_called(
+    kind: pa.DataType, cells: list[Any], text: str, tmp_path: Path
+) -> None:
+    one = dataset(tmp_path, pa.table({"m": pa.array(cells, kind)}))
+    opened, (batch,) = open_dataset(one, Access(tmp_path)), one.batches(Access(tmp_path))
+    assert {str(opened.schema.field("m").type), str(batch.schema.field("m").type)} == {text}
+    assert one.header(Access(tmp_path)).columns == {"m": text}
+    assert opened.column("m").to_pylist() == batch.column(0).to_pylist() == cells
 
 
 @pytest.mark.parametrize(
