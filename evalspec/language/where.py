@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from evalspec.errors import InputError, Problem, SpecError, did_you_mean
+from evalspec.moments import Comparison, NoMoment, compared, held_against
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import SliceMask
 
 Scalar = str | int | float | bool
-Comparison = Literal["==", "!=", "<", "<=", ">", ">="]
 
 _LONGEST = 2_000
 _LARGEST = 2**63 - 1
@@ -180,7 +180,7 @@ def mask(table: pa.Table, where: Where) -> SliceMask:
     columns = {name: _plain(table.column(name)) for name in where.columns}
     try:
         holds = _evaluate(where.term, columns)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, NoMoment) as error:
         raise InputError(f"where {_short(where.text)} can't be compared with its columns: {error}") from error
     inside = pc.fill_null(holds, False).to_numpy(zero_copy_only=False)
     return SliceMask(inside=np.asarray(inside, dtype=bool), missing=int(holds.null_count))
@@ -402,29 +402,9 @@ def _any(parts: Sequence[Any]) -> Any:
 
 def _compare(column: Any, op: Comparison, literal: Scalar) -> Any:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.bool_())
-    held = pa.scalar(literal)
     if isinstance(literal, str) and pa.types.is_temporal(column.type):
-        held = _moment(held, column.type)
-    compare = {
-        "==": pc.equal,
-        "!=": pc.not_equal,
-        "<": pc.less,
-        "<=": pc.less_equal,
-        ">": pc.greater,
-        ">=": pc.greater_equal,
-    }[op]
-    return compare(column, held)
-
-
-def _moment(text: Any, wanted: Any) -> Any:
-    """A text as a date or time of a column's type; without a zone of its own it is UTC where the column has one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_timestamp(wanted) or wanted.tz is None or re.search(r"(Z|[+-][0-9:]{4,5})$", text.as_py()[10:]):
-        return text.cast(wanted)
-    return pc.assume_timezone(text.cast(pa.timestamp(wanted.unit)), "UTC").cast(wanted)
+        return held_against(column, op, literal, utc=True)
+    return compared(column, op, pa.scalar(literal))

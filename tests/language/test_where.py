@@ -142,6 +142,20 @@ def test_columns_that_do_not_fit_are_an_input_error(text: str) -> None:
         mask(TABLE, parse_where(text))
 
 
+def test_times_beyond_nanoseconds_and_times_of_a_day() -> None:
+    table = pa.table({
+        "t": pa.array([0, None], pa.timestamp("ns")), "tod": pa.array([7_200 * 10**9, 60 * 10**9], pa.time64("ns")),
+    })  # fmt: skip
+    for text, inside, missing in (
+        ("t < '9999-12-31'", [True, False], 1), ("t in ['2300-01-01']", [False, False], 1),
+        ("tod >= '01:00:00'", [True, False], 0), ("tod == '00:01'", [False, True], 0),
+    ):  # fmt: skip
+        found = mask(table, parse_where(text))
+        assert (found.inside.tolist(), found.missing) == (inside, missing)
+    with pytest.raises(InputError, match="can't be compared with its columns: Invalid isoformat string: '2026-01-31'"):
+        mask(table, parse_where("tod > '2026-01-31'"))
+
+
 def test_an_empty_table_has_no_rows_inside() -> None:
     found = mask(TABLE.slice(0, 0), parse_where("lux < 100 and site in ['lab']"))
     assert (found.inside.shape, found.missing) == ((0,), 0)

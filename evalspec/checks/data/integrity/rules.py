@@ -17,6 +17,7 @@ from evalspec.evidence.frozen import is_number
 from evalspec.evidence.words import plural
 from evalspec.language.parts import BATCH_ROWS
 from evalspec.language.states import State, Value, under
+from evalspec.moments import NoMoment, held_against
 from evalspec.tables.columns import plain
 
 if TYPE_CHECKING:
@@ -312,21 +313,27 @@ def _range(name: str, array: pa.Array, what: str, limit: Bound) -> Found:
     if isinstance(limit, str):
         if not pa.types.is_temporal(kind):
             return f"{rule}: the column is {kind}", None
-        try:
-            bound = pa.scalar(limit).cast(kind)
-        except pa.ArrowException as error:
-            raise InputError(
-                f"{what} {limit!r} of column {name!r} is not a {kind}",
-                remedy="write 2026-01-31, or 2026-01-31T12:00:00Z where times have a zone",
-            ) from error
-    else:
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            return f"{rule}: the column is {kind}", None
-        if pa.types.is_integer(kind) and math.isfinite(limit):
-            return rule, _beyond(array, what, limit)
-        array, bound = array.cast(pa.float64(), safe=False), pa.scalar(float(limit))
+        return rule, _before_or_after(name, array, what, limit)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return f"{rule}: the column is {kind}", None
+    if pa.types.is_integer(kind) and math.isfinite(limit):
+        return rule, _beyond(array, what, limit)
+    array, bound = array.cast(pa.float64(), safe=False), pa.scalar(float(limit))
     compare = pc.less if what == "min" else pc.greater
     return rule, np.asarray(compare(array, bound).fill_null(False))
+
+
+def _before_or_after(name: str, array: pa.Array, what: str, limit: str) -> Mask:
+    """Times before ``min`` or after ``max``."""
+    try:
+        return np.asarray(held_against(array, "<" if what == "min" else ">", limit).fill_null(False))
+    except NoMoment as error:
+        of_a_day = pa.types.is_time(array.type)
+        remedy = "2026-01-31, or 2026-01-31T12:00:00Z where times have a zone"
+        raise InputError(
+            f"{what} {limit!r} of column {name!r} is not a {array.type}",
+            remedy=f"write {'12:30:00' if of_a_day else remedy}",
+        ) from error
 
 
 def _beyond(array: pa.Array, what: str, limit: float) -> Mask:

@@ -25,6 +25,7 @@ from evalspec.evidence.record import Counts
 from evalspec.evidence.remedies import MOST_ROWS, RemoveRows
 from evalspec.language.parts import CheckResult
 from evalspec.language.scans import Scan
+from evalspec.moments import begin_of_day, compared
 from evalspec.tables.looked_up import looked_up
 from evalspec.tables.row_names import row_names, row_names_note
 from evalspec.tables.shared_rows import Shared, counted
@@ -327,10 +328,8 @@ def _before(check: Leakage, table: pa.Table, times: Places) -> Shared | str:
             f"column {check.time!r} of {check.test} is {kind} and `after: {check.after}` is a day",
             remedy="store it as a date or timestamp",
         )
-    day_after = datetime.date.fromisoformat(check.after) + datetime.timedelta(days=1)
-    zone = datetime.UTC if pa.types.is_timestamp(kind) and kind.tz else None
-    start = day_after if pa.types.is_date(kind) else datetime.datetime.combine(day_after, datetime.time(), zone)
-    earlier = pc.fill_null(pc.less(table.column(check.time), pa.scalar(start, kind)), False)
+    day_after = (datetime.date.fromisoformat(check.after) - datetime.date(1970, 1, 1)).days + 1
+    earlier = pc.fill_null(compared(table.column(check.time), "<", begin_of_day(day_after, kind)), False)
     hits = np.flatnonzero(np.asarray(earlier.to_numpy()))
     none = np.full(len(hits), -1)
     count = int(times.missing.sum())

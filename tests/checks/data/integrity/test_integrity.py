@@ -136,6 +136,22 @@ def test_rules_hold_in_years_that_python_does_not_have(tmp_path: Path) -> None:
     assert rules(result) == {("t", "min 1971-01-01T00:00:00Z"): 1}
 
 
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_bounds_of_times_are_the_same_in_every_unit(unit: str, tmp_path: Path) -> None:
+    second = {"us": 10**6, "ns": 10**9}[unit]
+    table = pa.table({
+        "t": pa.array([0, second, None], pa.timestamp(unit)),
+        "tod": pa.array([3_600 * second, 5_401 * second, None], pa.time64(unit)),
+    })  # fmt: skip
+    schema = {"t": {"min": "1970-01-01 00:00:01", "max": "2300-01-01"}, "tod": {"min": "00:30", "max": "01:30:00"}}
+    assert rules(run(table, tmp_path, table_schema=schema)) == {
+        ("t", "min 1970-01-01 00:00:01"): 1, ("tod", "max 01:30:00"): 1,
+    }  # fmt: skip
+    assert rules(run(table, tmp_path, table_schema={"t": {"min": "2300-01-01"}})) == {("t", "min 2300-01-01"): 2}
+    with pytest.raises(InputError, match=r"min '2026-01-31' of column 'tod' is not a time64\[\w+\]; write 12:30:00"):
+        run(table, tmp_path, table_schema={"tod": {"min": "2026-01-31"}})
+
+
 def test_a_time_far_away_hides_no_repeat(tmp_path: Path) -> None:
     times = [1_700_000_000_000_000, 1_700_000_001_000_000, 1_700_000_000_000_000, 253_402_300_799_000_000]
     table = pa.table({"t": pa.array(times, pa.timestamp("us")), "x": [1, 1, 1, 1]})

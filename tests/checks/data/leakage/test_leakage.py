@@ -279,6 +279,14 @@ def test_rows_from_before_a_cutoff(tmp_path: Path) -> None:
         Leakage.model_validate(check).run(FakeInputs(tmp_path, tables={"test": pa.table({"at": [1, 2]})}))
 
 
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+@pytest.mark.parametrize("after", ["9999-12-31", "2300-01-01"])
+def test_a_cutoff_after_all_rows(unit: str, after: str, tmp_path: Path) -> None:
+    for column in (days(0, 30, None, unit=unit), days(0, 30, None, unit=unit, zone="Europe/Berlin")):
+        result = run(tmp_path, {"at": column}, {"at": column}, time="at", after=after)
+        assert fact(result, "rows_before_cutoff").value == 2
+
+
 def test_rows_between_training_rows(tmp_path: Path) -> None:
     def count(train: list[Any], test: list[Any]) -> float:
         return fact(run(tmp_path, {"i": train}, {"i": test}, index="i"), "index_overlap").value
