@@ -90,10 +90,11 @@ def quoted(name: str) -> str:
 
 def _names_the_label(column: pa.Array, label: pa.ChunkedArray) -> bool:
     """Each value stands for one label and each label for one value: the label by another name."""
-    if pa.types.is_nested(column.type) or pa.types.is_nested(label.type):
+    if any(pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) for kind in (column.type, label.type)):
         return False
-    few = pc.count_distinct(label, mode="all").as_py()
-    if few > MOST_VALUES or pc.count_distinct(column, mode="all").as_py() != few:
+    # Of columns without a value, and of dictionaries, the different ones are found but not counted.
+    few = len(label.unique())
+    if few > MOST_VALUES or len(column.unique()) != few:
         return False
     both = pa.table({"column": column, "label": label}).group_by(["column", "label"]).aggregate([])
     return bool(both.num_rows == few)
@@ -103,13 +104,16 @@ def _of_column(name: str, column: pa.Array) -> Iterator[RowGroup]:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_float16(kind):
+        # They can be neither sorted nor compared.
+        column, kind = column.cast(pa.float32()), pa.float32()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)
             or pa.types.is_integer(kind) or pa.types.is_floating(kind)):  # fmt: skip
         return
     values = column.unique().drop_null()
     if 2 <= len(values) <= MOST_VALUES:
         for value in sorted(values.to_pylist(), key=str):
-            inside = np.asarray(pc.fill_null(pc.equal(column, value), False))
+            inside = np.asarray(pc.fill_null(pc.equal(column, pa.scalar(value, kind)), False))
             yield RowGroup(name, f"{name}={value}", f"{quoted(name)} == {value!r}", inside)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         yield from _quarters(name, np.asarray(column.cast(pa.float64()).fill_null(np.nan)))

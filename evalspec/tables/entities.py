@@ -85,10 +85,18 @@ def encoded(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Place of each row's value among the sorted ones: shape (n,); -1: it is missing."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    if pa.types.is_float16(column.type):
+        # They can't be sorted.
+        column = column.cast(pa.float32())
     kinds = column.unique().drop_null()
     order = pc.array_sort_indices(kinds)
     found = pc.index_in(column, value_set=kinds.take(order))
     return np.asarray(pc.fill_null(found, -1).to_numpy(), np.int64)
+
+
+def has_order(kind: pa.DataType) -> bool:
+    """Types for which `encoded` can tell places: neither lists nor structs nor tensors."""
+    return not (pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType))
 
 
 def _has_values(kind: pa.DataType) -> bool:

@@ -14,7 +14,7 @@ from evalspec.screens.answers import judged_models, losses
 from evalspec.screens.evidence import Look
 from evalspec.screens.pairs import judged, train_and_test
 from evalspec.stats.midranks import midranks
-from evalspec.tables.entities import encoded, entity_columns
+from evalspec.tables.entities import encoded, entity_columns, has_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,9 +84,11 @@ def _of_test(
         ours = evidence.rows(train)
         names = [one for one in names if one in ours.column_names and _type(ours, one) == _type(rows, one)]
         both = pa.concat_tables([one.select(names).replace_schema_metadata(None) for one in (ours, rows)])
-    settled = [encoded(rows.column(one)) for one in _settled(evidence, test, train) if one in rows.column_names]
+    there = [one for one in _settled(evidence, test, train) if one in rows.column_names]
+    settled = [encoded(rows.column(one)) for one in there if has_order(_type(rows, one))]
     entities = [one.name for one in entity_columns(both, names)]
-    if train is not None and part.cluster in names and part.cluster not in entities:
+    clustered = part.cluster in names and part.cluster not in entities
+    if train is not None and clustered and has_order(_type(rows, str(part.cluster))):
         entities.append(str(part.cluster))
     for name in entities:
         codes = encoded(rows.column(name))

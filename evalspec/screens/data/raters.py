@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
+import numpy as np
+import pyarrow as pa
 
+from evalspec.errors import InputError
 from evalspec.evidence.screens import Suspicion
 from evalspec.evidence.words import and_list
 from evalspec.screens.evidence import Look
+from evalspec.sources.reading.open import missing_values
+from evalspec.sources.reading.rows import row_digests
 
 if TYPE_CHECKING:
     from evalspec.screens.evidence import Evidence
@@ -27,10 +31,8 @@ def look(evidence: Evidence) -> Look:
         table = evidence.rows(dataset)
         for place, first in enumerate(raters):
             for second in raters[place + 1 :]:
-                same = pc.equal(table.column(first), table.column(second))
-                n = len(same) - same.null_count
-                kinds = pc.count_distinct(table.column(first)).as_py()
-                if n >= FEWEST and kinds > 1 and pc.all(same).as_py():
+                n = _agreed(table.column(first), table.column(second))
+                if n >= FEWEST:
                     sentence = (
                         f"{and_list([first, second])} agree on all {n:,} rows of {dataset} that both have rated, as "
                         "raters who copy do and raters who judge by themselves hardly ever"
@@ -42,3 +44,16 @@ def look(evidence: Evidence) -> Look:
                     suggestion = evidence.requirement("data", "agreement", "alpha >= 0.8", fields) if others else ""
                     found.append(evidence.suspicion(f"{first} and {second}", sentence, suggestion))
     return Look(tuple(found))
+
+
+def _agreed(first: pa.ChunkedArray, second: pa.ChunkedArray) -> int:
+    """Rows that both have rated, where they agree on all of these; 0: they differ, or have seen one kind only."""
+    try:
+        ours, theirs = (row_digests(pa.table({"rating": one})) for one in (first, second))
+    except InputError:
+        # Maps and the like.
+        return 0
+    both = ~(missing_values(first) | missing_values(second))
+    if not np.array_equal(ours[both], theirs[both]) or len(np.unique(ours[~missing_values(first)], axis=0)) < 2:
+        return 0
+    return int(both.sum())
