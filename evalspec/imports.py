@@ -223,12 +223,25 @@ def _tools_stand_in() -> Iterator[None]:
                 delattr(np, name)
 
 
+_WHOLE = threading.Event()
+
+
+def import_whole() -> None:
+    """Let scikit-learn import all that it asks for, from now on: code may run here that is not this package's."""
+    _WHOLE.set()
+    sys.meta_path[:] = [one for one in sys.meta_path if not (isinstance(one, _Around) and one.name == TAKER)]
+
+
 def sklearn_alone() -> None:
     """Keep scikit-learn from importing what its boosting does not need, which takes longer than all else of it.
 
     It imports pandas for a function that it uses nowhere, rich for bars of progress, and parts of scipy for scores and
-    estimators of other kinds.
+    estimators of other kinds. It does without pandas and rich for good, so not after `import_whole`.
     """
+    if _WHOLE.is_set():
+        import sklearn.ensemble
+
+        return
     with hidden("pandas", "rich"):
         try:
             with later("scipy.stats", "scipy.optimize", "scipy.interpolate", "scipy.integrate"):

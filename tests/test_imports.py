@@ -123,6 +123,29 @@ assert scipy.stats.norm.cdf(0.0) == 0.5
 assert scipy.optimize.brentq(lambda x: x - 0.5, 0.0, 1.0) == 0.5
 assert scipy.optimize.line_search is not None
 """
+WHOLE = """
+import sys
+if sys.argv[1] == "ahead":
+    from evalspec.running.children import sharing
+    modules = ("evalspec.checks.data.shift.measure",)
+    sharing.start(None)({"do": "begin", "imports": modules, "foreign": True}, None)
+elif sys.argv[1] == "checked":
+    from pathlib import Path
+    from evalspec.checks.data.shift.measure import load_ahead
+    from evalspec.language.parts import Access
+    from evalspec.running.children.jobs import SpecParts
+    SpecParts({}, {}, {}, Access(Path()), foreign_code=True).spare_pandas()
+    load_ahead()
+else:
+    import sklearn.ensemble
+assert "sklearn.ensemble" in sys.modules
+stand_ins = [
+    f"{name}.{key}" for name, module in [*sys.modules.items()] if name.startswith("sklearn")
+    for key, value in [*vars(module).items()] if type(value).__name__ in ("_LaterAttribute", "_LaterPackage")
+]
+others = {"pandas", "rich", "scipy.stats", "scipy.optimize", "scipy.interpolate", "scipy.integrate"}
+print(stand_ins, sorted(others & set(sys.modules)))
+"""
 LATER = """
 import sys
 from evalspec.imports import later
@@ -157,3 +180,12 @@ import colorsys
 def test_it_is_done_without_and_works_when_asked_for(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_where_other_code_may_run_scikit_learn_is_whole() -> None:
+    said = {
+        how: subprocess.run([sys.executable, "-c", WHOLE, how], check=True, capture_output=True, text=True).stdout
+        for how in ("plain", "ahead", "checked")
+    }
+    assert said["plain"] == said["ahead"] == said["checked"]
+    assert said["plain"].startswith("[] [") and "'scipy.stats'" in said["plain"]

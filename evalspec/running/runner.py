@@ -211,7 +211,7 @@ class _Run:
             self._make_runs()
             self.observer.step("reading datasets and models")
             untimed = (one.check for one in self.plan.checks if one.check.dimension != "system")
-            self.shared.begin(itertools.islice(untimed, FIRST))
+            self.shared.begin(itertools.islice(untimed, FIRST), foreign_code=self.parts.foreign_code)
             datasets = [name for one in self.plan.checks for name in one.datasets if name not in self.made.broken]
             models = [name for one in self.plan.checks for name in one.models]
             about = [check.model for check in self.spec.checks if check.uses_model]

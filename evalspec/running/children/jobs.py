@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from evalspec.errors import EvalspecError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.units import UNITS
-from evalspec.imports import arrow_without_pandas
+from evalspec.imports import arrow_without_pandas, import_whole
 from evalspec.language.parts import Access, Check, Dataset, Model, Part, Training
 from evalspec.language.undemanding import UNBOUNDED
 from evalspec.running.children.process import Limits
@@ -46,8 +46,10 @@ class SpecParts:
     """Code that is not this package's may run where rows are read and checks are computed."""
 
     def spare_pandas(self) -> None:
-        """Keep pyarrow from importing pandas, unless code may run here that hands it objects of pandas."""
-        if not self.foreign_code:
+        """Keep pyarrow from importing pandas, unless code may run here that has other libraries whole."""
+        if self.foreign_code:
+            import_whole()
+        else:
             arrow_without_pandas()
 
     def unnamed(self, read: Collection[str]) -> tuple[str, ...]:

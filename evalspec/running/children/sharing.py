@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from evalspec.errors import EvalspecError, WorkerError
-from evalspec.imports import numpy_without_tools
+from evalspec.imports import import_whole, numpy_without_tools
 from evalspec.language.parts import Check, NeedTiming
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import CheckJob
@@ -37,13 +37,18 @@ class SharedChild:
         self._alone = False
         self._begins = False
 
-    def begin(self, checks: Iterable[Check]) -> None:
-        """Start the child, which imports what these checks need while something else goes on."""
+    def begin(self, checks: Iterable[Check], *, foreign_code: bool = True) -> None:
+        """Start the child, which imports what these checks need while something else goes on.
+
+        Args:
+            checks: Those that run first.
+            foreign_code: As in `SpecParts`.
+        """
         # A check in a single file has a `run` of its own, and no module that this could import.
         kinds = [type(one) for one in checks if type(one).run is Check.run]
         modules = tuple(dict.fromkeys(one.room_path("measure") for one in kinds))
         if modules:
-            self._ready().tell({"do": "begin", "imports": modules})
+            self._ready().tell({"do": "begin", "imports": modules, "foreign": foreign_code})
             self._begins = True
 
     def ask(self, job: CheckJob, *, progress: Progress, time_s: float, ahead: Ahead = ()) -> Message:
@@ -167,6 +172,8 @@ def start(job: None) -> Handler:
 
     def handle(question: Message, progress: Progress) -> Message:
         if question["do"] == "begin":
+            if question["foreign"]:
+                import_whole()
             for module in question["imports"]:
                 with contextlib.suppress(ImportError):
                     getattr(import_module(module), "load_ahead", _nothing)()

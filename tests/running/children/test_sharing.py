@@ -51,6 +51,8 @@ def test_a_check_in_a_single_file_has_no_module_to_import(children: Children, mo
     assert begun(children, monkeypatch, InOneFile()) == []
     (question,) = begun(children, monkeypatch, InOneFile(), integrity)
     assert question["imports"] == ("evalspec.checks.data.integrity.measure",)
+    # Whoever does not know hides nothing from code that may run there.
+    assert question["foreign"] is True
 
 
 def test_a_module_that_fails_while_it_is_imported_ahead_leaves_a_fresh_child(
