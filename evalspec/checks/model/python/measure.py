@@ -191,11 +191,19 @@ def _objects(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _frame(table: pa.Table) -> Any:
+    import pyarrow as pa
+
     try:
         import pandas  # noqa: F401  # pyarrow makes the frame
     except ImportError as error:
         raise NotRunError("a parameter called frame needs pandas: pip install pandas") from error
-    return table.to_pandas()
+    try:
+        return table.to_pandas()
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise InputError(
+            f"pandas can't hold a column of the rows: {first_line(error)}",
+            remedy="take `table` or `rows` in place of `frame`",
+        ) from error
 
 
 def _answers(check: OwnFunction, inputs: Inputs) -> dict[str, Any]:

@@ -80,6 +80,20 @@ def test_times_that_python_has_no_object_for_are_texts(tmp_path: Path) -> None:
     assert found.value == 0.5
 
 
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (pa.array([1, 0], pa.time64("ns")), "Value 1 has non-zero nanoseconds"),
+        (pa.array([2**30, 0], pa.date32()), "year 2941775 is out of range"),
+    ],
+)
+def test_what_a_frame_can_not_hold_is_one_sentence(cells: pa.Array, why: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("def own(frame):\n    return [True] * len(frame)\n")
+    inputs = FakeInputs(evidence=tmp_path, tables={"test": pa.table({"c": cells})})
+    with pytest.raises(InputError, match=f"pandas can't hold a column of the rows: .*{why}; take `table` or `rows`"):
+        check_of("own <= 90 %").run(inputs)
+
+
 def test_a_single_number_never_decides_and_an_estimate_is_taken(tmp_path: Path) -> None:
     found, word = run(tmp_path, "def own(frame):\n    return frame['x'].median()\n", "own <= 0.9")
     assert word == "INCONCLUSIVE" and "return a value for each row" in found.method
