@@ -75,3 +75,23 @@ def test_what_threads_took_is_known_once_they_have_ended(tmp_path: Path) -> None
         guarded.end()
         assert (guarded.ended, process.is_running()) == (-signal.SIGKILL, False)
         assert processor_s() - begun > 0.1
+
+
+@pytest.mark.parametrize("kernel", ["new", "old"])
+def test_an_end_is_waited_for_with_a_descriptor_of_the_process_or_without(
+    kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernel == "old":
+
+        def refuse(pid: int, flags: int = 0) -> int:
+            raise OSError(38, "Function not implemented")
+
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+    with (tmp_path / "log").open("wb") as log:
+        command = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())]
+        guarded = Guarded(command, log, then=[sys.executable, "-c", "raise SystemExit(3)"])
+        sleeper = Guarded(command, log, then=["sleep", "60"])
+    assert guarded.wait(60.0) == 3 == guarded.wait(0.0)
+    assert sleeper.wait(0.05) is None
+    sleeper.end()
+    assert sleeper.ended not in (None, 0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
 import subprocess
 import sys
+import threading
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -245,3 +247,15 @@ def test_what_to_do_stands_last_before_the_report() -> None:
     assert [one.split()[0] for one in steps] == [str(number) for number in range(1, len(steps) + 1)]
     sound = [one.text for one in say(record, folder)]
     assert all(not one.startswith("  1  ") for one in sound) or "What to do" in sound
+
+
+def test_what_writes_pages_is_imported_once_while_a_run_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("evalspec.cli.run")
+    begun: list[threading.Thread] = []
+    imported = threading.Event()
+    monkeypatch.setattr(module, "_import_pages", lambda: (begun.append(threading.current_thread()), imported.set()))
+    with module._RunProgress(quiet=True) as progress:
+        progress.step("reading")
+        progress.step("latency")
+    assert imported.wait(30.0)
+    assert len(begun) == 1 and begun[0] is not threading.current_thread()
