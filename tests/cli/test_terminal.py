@@ -253,7 +253,12 @@ def test_what_writes_pages_is_imported_once_while_a_run_waits(monkeypatch: pytes
     module = importlib.import_module("evalspec.cli.run")
     begun: list[threading.Thread] = []
     imported = threading.Event()
-    monkeypatch.setattr(module, "_import_pages", lambda: (begun.append(threading.current_thread()), imported.set()))
+
+    def take_note() -> None:
+        begun.append(threading.current_thread())
+        imported.set()
+
+    monkeypatch.setattr(module, "_import_pages", take_note)
     with module._RunProgress(quiet=True) as progress:
         progress.step("reading")
         progress.step("latency")
