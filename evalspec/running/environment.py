@@ -21,6 +21,7 @@ PACKAGES = (
 CHANGING = re.compile(r"^git_|clock_MHz$|^cpu_MHz$|temperature|steal")
 """Facts of a machine that always change, and the state of the spec's repository."""
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+VERSION = re.compile(r"^Version: *(\S+) *$", re.MULTILINE)
 
 
 def capture(folder: Path) -> Environment:
@@ -126,10 +127,17 @@ def _packages() -> dict[str, str]:
     versions = {}
     for name in PACKAGES:
         try:
-            versions[name] = metadata.version(name)
+            versions[name] = _version(metadata.distribution(name))
         except metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def _version(package: metadata.Distribution) -> str:
+    """As `Distribution.version`, which parses the whole description of a package for it."""
+    head, _, _ = (package.read_text("METADATA") or "").partition("\n\n")
+    stated = VERSION.search(head)
+    return stated[1] if stated else package.version
 
 
 def _git(folder: Path) -> dict[str, Cell]:

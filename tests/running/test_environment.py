@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from evalspec.running import environment
 from evalspec.running.environment import capture
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
@@ -52,3 +54,17 @@ def test_programs_that_the_repository_names_do_not_run(repository: Path, setting
     facts = capture(repository).facts
     assert facts["git_commit"]
     assert not seen.exists()
+
+
+def test_versions_are_those_that_packages_state() -> None:
+    """Read from the head of their descriptions, for every package that is installed."""
+    found = {one.name: (environment._version(one), one.version) for one in metadata.distributions()}
+    assert len(found) > 50
+    assert {name: pair for name, pair in found.items() if pair[0] != pair[1]} == {}
+
+
+def test_a_version_stands_in_the_head_of_a_description(tmp_path: Path) -> None:
+    folder = tmp_path / "odd-1.5.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.5+cpu\n\nVersion: 9 is no version\n")
+    assert environment._version(metadata.PathDistribution(folder)) == "1.5+cpu"
