@@ -187,13 +187,26 @@ def serve(listening: socket.socket) -> None:
         if listening in ready:
             channel, _ = listening.accept()
             others = (one.fileno() for one in asked.values() if one is not None)
-            asked[_forked(channel, (listening.fileno(), woken, wake, *others))] = channel
+            pid = _forked(channel, (listening.fileno(), woken, wake, *others))
+            if pid is None:
+                channel.close()
+            else:
+                asked[pid] = channel
 
 
-def _forked(channel: socket.socket, own: Sequence[int]) -> int:
-    """Fork what is asked for over a connection; ``own`` descriptors are the server's alone."""
-    head, descriptors, _, _ = socket.recv_fds(channel, _HEAD, 16)
-    question = json.loads(_whole(channel, int.from_bytes(head, "big")))
+def _forked(channel: socket.socket, own: Sequence[int]) -> int | None:
+    """Fork what is asked for over a connection; None: the other side has gone before it had asked.
+
+    ``own`` descriptors are the server's alone.
+    """
+    descriptors: list[int] = []
+    try:
+        head, descriptors, _, _ = socket.recv_fds(channel, _HEAD, 16)
+        question = json.loads(_whole(channel, int.from_bytes(head, "big")))
+    except (EOFError, OSError, ValueError):
+        for given in descriptors:
+            os.close(given)
+        return None
     output, *passed = descriptors
     pid = os.fork()
     if not pid:
@@ -202,7 +215,9 @@ def _forked(channel: socket.socket, own: Sequence[int]) -> int:
         _become(question, output, passed)
     for given in descriptors:
         os.close(given)
-    channel.sendall(pid.to_bytes(_HEAD, "big"))
+    # Whoever has gone by now is noticed with the next look.
+    with contextlib.suppress(OSError):
+        channel.sendall(pid.to_bytes(_HEAD, "big"))
     return pid
 
 
