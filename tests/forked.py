@@ -187,11 +187,11 @@ def serve(listening: socket.socket) -> None:
         if listening in ready:
             channel, _ = listening.accept()
             others = (one.fileno() for one in asked.values() if one is not None)
-            pid = _forked(channel, (listening.fileno(), woken, wake, *others))
-            if pid is None:
+            new = _forked(channel, (listening.fileno(), woken, wake, *others))
+            if new is None:
                 channel.close()
             else:
-                asked[pid] = channel
+                asked[new] = channel
 
 
 def _forked(channel: socket.socket, own: Sequence[int]) -> int | None:
