@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy.stats import kendalltau
 
@@ -48,3 +52,14 @@ def test_a_tree_finds_the_neighbours_that_looking_at_all_rows_finds(monkeypatch:
     by_tree = copies.neighbours(points, some)
     monkeypatch.setattr(copies, "FEW_COLUMNS", 0)
     np.testing.assert_allclose(by_tree, copies.neighbours(points, some), atol=2e-6)
+
+
+def test_a_check_whose_columns_can_not_be_compared_counts_no_copies() -> None:
+    """A map that no model reads must not keep anybody from being told of copies in what is read."""
+    table = pa.table({"x": [1, 1], "m": pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int64()))})
+    evidence: Any = SimpleNamespace(rows=lambda _: table, dataset=lambda _: SimpleNamespace(key=None))
+    wanted = [SimpleNamespace(metric="duplicate_rows")]
+    check: Any = SimpleNamespace(requirements=wanted, dataset="test", duplicates_by=())
+    assert not copies._counts_them(evidence, copies.TableDigests(evidence), check, "test", 1)
+    check.duplicates_by = ("x",)
+    assert copies._counts_them(evidence, copies.TableDigests(evidence), check, "test", 1)

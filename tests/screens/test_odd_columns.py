@@ -26,6 +26,7 @@ ODD: dict[str, Callable[[list[int]], pa.Array]] = {
     "hours": lambda rows: pa.array([row + 1 for row in rows], pa.time64("ns")),
     "spans": lambda rows: pa.array([2**60 + row for row in rows], pa.duration("s")),
     "decimals": lambda rows: pa.array([Decimal(row) for row in rows], pa.decimal128(30, 2)),
+    "tenths": lambda rows: pa.array([Decimal(row) for row in rows], pa.decimal128(6, 1)),
     "halves": lambda rows: pa.array(np.array(rows, np.float16)),
     "unsigned": lambda rows: pa.array([2**63 + row for row in rows], pa.uint64()),
     "bytes": lambda rows: pa.array([b"\xff%d" % row for row in rows]),
@@ -93,6 +94,14 @@ def test_a_column_of_two_types(others: tuple[str, str], of: Plan, rows: Rows) ->
 def test_raters_of_any_type_that_agree_are_told(kind: str, of: Plan, rows: Rows) -> None:
     made = evidence(of, rows)
     made.tables = made.tables | {"test": with_columns(made.tables["test"], {"anna": kind, "ben": kind})}
+    assert [one.subject for one in look("data/raters", made.for_screen("data/raters")).suspicions] == ["anna and ben"]
+
+
+@pytest.mark.parametrize("kinds", [("decimals", "tenths"), ("tenths", "halves"), ("zoned", "zoned")])
+def test_raters_of_two_types_that_agree_are_told(kinds: tuple[str, str], of: Plan, rows: Rows) -> None:
+    made = evidence(of, rows)
+    columns = {"anna": kinds[0], "ben": kinds[1]}
+    made.tables = made.tables | {"test": with_columns(made.tables["test"], columns)}
     assert [one.subject for one in look("data/raters", made.for_screen("data/raters")).suspicions] == ["anna and ben"]
 
 

@@ -67,14 +67,15 @@ def look(evidence: Evidence) -> Look:
         # What shares a cluster is counted as one anyway.
         if evidence.dataset(dataset).cluster is not None or evidence.count(dataset) < FEWEST:
             continue
-        # Columns such as maps can't be compared, so nothing is known of equal rows.
+        surplus = 0
+        # Of columns such as maps nothing is known of equal rows.
         with suppress(InputError):
             surplus = _equal(evidence, digests, dataset)
-            if surplus:
-                found += _told_equal(evidence, digests, dataset, surplus)
-            else:
-                questions += 1
-                found += _near(evidence, dataset)
+        if surplus:
+            found += _told_equal(evidence, digests, dataset, surplus)
+        else:
+            questions += 1
+            found += _near(evidence, dataset)
     for first, second in _pairs(evidence):
         with suppress(InputError):
             found += _shared(evidence, digests, first, second)
@@ -123,7 +124,12 @@ def _counts_them(evidence: Evidence, digests: TableDigests, check: Check, datase
         return False
     table, key = evidence.rows(dataset), evidence.dataset(dataset).key
     names = getattr(check, "duplicates_by", ()) or [name for name in table.column_names if name != key]
-    return _surplus(evidence, digests.of(dataset, names), table.num_rows) >= surplus / 2
+    try:
+        compared_rows = digests.of(dataset, names)
+    except InputError:
+        # Rows that hold a map are not counted.
+        return False
+    return _surplus(evidence, compared_rows, table.num_rows) >= surplus / 2
 
 
 def _more_than_elsewhere(evidence: Evidence, digests: TableDigests, dataset: str) -> int:

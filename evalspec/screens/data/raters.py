@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evalspec.errors import InputError
 from evalspec.evidence.screens import Suspicion
@@ -48,6 +49,18 @@ def look(evidence: Evidence) -> Look:
 
 def _agreed(first: pa.ChunkedArray, second: pa.ChunkedArray) -> int:
     """Rows that both have rated, where they agree on all of these; 0: they differ, or have seen one kind only."""
+    try:
+        same = pc.equal(first, second)
+        kinds, n = len(first.unique().drop_null()), len(same) - same.null_count
+        agreed = bool(pc.all(same).as_py())
+    except pa.ArrowException:
+        # Types that Arrow compares with none, or not with each other.
+        return _digested_alike(first, second)
+    return n if agreed and kinds > 1 else 0
+
+
+def _digested_alike(first: pa.ChunkedArray, second: pa.ChunkedArray) -> int:
+    """As `_agreed`, by digests of the cells."""
     try:
         ours, theirs = (row_digests(pa.table({"rating": one})) for one in (first, second))
     except InputError:

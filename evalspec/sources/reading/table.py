@@ -94,7 +94,12 @@ def _plain(column: pa.ChunkedArray, name: str, lengths: Mapping[str, int | None]
         if size is not None:
             return _fixed(column, size)
     unnamed = _unnamed(kind)
-    return column if str(unnamed) == str(kind) else column.cast(unnamed)
+    if str(unnamed) == str(kind):
+        return column
+    try:
+        return column.cast(unnamed)
+    except pa.ArrowException as error:
+        raise InputError(f"column {name!r} can't be read: {str(error).splitlines()[0]}") from error
 
 
 def _unnamed(kind: pa.DataType) -> pa.DataType:

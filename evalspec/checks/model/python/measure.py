@@ -185,7 +185,7 @@ def _objects(column: pa.ChunkedArray) -> list[Any]:
     """Values of cells as pyarrow makes them; where Python has no object for one of them, as the report shows them."""
     try:
         objects: list[Any] = column.to_pylist()
-    except OverflowError:
+    except (OverflowError, ValueError):
         objects = values_of(column)
     return objects
 

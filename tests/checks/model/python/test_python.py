@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evalspec.cells import values_of
+from evalspec.checks.model.python import measure
 from evalspec.checks.model.python.measure import said_of_rows
 from evalspec.checks.model.python.spec import OwnFunction
 from evalspec.errors import InputError, NotRunError, SpecError
@@ -78,6 +81,24 @@ def test_times_that_python_has_no_object_for_are_texts(tmp_path: Path) -> None:
     rows = pa.table({"t": pa.array([253_402_300_800, 0], pa.timestamp("s"))})
     found: Any = check_of("own <= 90 %").run(FakeInputs(evidence=tmp_path, tables={"test": rows})).estimates["own"]
     assert found.value == 0.5
+
+
+@pytest.mark.parametrize("error", [OverflowError("date value out of range"), ValueError("Nanosecond resolution")])
+def test_cells_that_pyarrow_has_no_value_for_are_texts(error: Exception) -> None:
+    """As it says of nanoseconds where pandas is not installed."""
+
+    class Cells:
+        type = pa.duration("ns")
+        chunks = (pa.array([1_001, 1_000, None], pa.duration("ns")),)
+
+        def to_pylist(self) -> list[Any]:
+            raise error
+
+    pandas_or_not: Any = Cells()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "values_of", lambda cells: values_of(pa.chunked_array(cells.chunks)))
+        found = measure._objects(pandas_or_not)
+    assert found == ["0:00:00.000001001", timedelta(microseconds=1), None]
 
 
 @pytest.mark.parametrize(
