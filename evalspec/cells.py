@@ -40,7 +40,7 @@ def value_of(cell: pa.Scalar) -> Any:
     """As `values_of`, of one cell."""
     import pyarrow as pa
 
-    return values_of(pa.repeat(cell, 1))[0]
+    return values_of(pa.repeat(cell, 1))[0] if _holds_times(cell.type) else cell.as_py()
 
 
 def _values(cells: pa.Array, exact: bool) -> list[Any]:
@@ -115,12 +115,12 @@ def _near(cells: pa.Array) -> list[Any]:
     try:
         values: list[Any] = cells.to_pylist()
     except (OverflowError, ValueError):
-        values = [_told(cell) for cell in cells]
+        values = [_value_or_text(cell) for cell in cells]
     return values
 
 
-def _told(cell: pa.Scalar) -> Any:
-    """One of them."""
+def _value_or_text(cell: pa.Scalar) -> Any:
+    """As `_near`, of one cell."""
     import pyarrow as pa
 
     try:

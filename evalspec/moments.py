@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 Comparison = Literal["==", "!=", "<", "<=", ">", ">="]
 
-_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""How many of each unit of Arrow's times make a second."""
 _ZONE = re.compile(r"(Z|[+-][0-9:]{4,5})$")
 _NANOSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
 
@@ -68,7 +69,7 @@ def begin_of_day(day: int, kind: pa.DataType) -> pa.Scalar:
 
     if not pa.types.is_timestamp(kind):
         return pa.scalar(day, pa.int32()).cast(pa.date32()).cast(kind)
-    count = day * 86_400 * _A_SECOND[kind.unit]
+    count = day * 86_400 * PER_SECOND[kind.unit]
     if abs(count) < 2**63:
         return pa.scalar(count, pa.int64()).cast(kind)
     return begin_of_day(day, pa.timestamp("us", kind.tz))

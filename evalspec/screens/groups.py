@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from evalspec.language.where import parse_where
 from evalspec.screens.pairs import independent
+from evalspec.tables.entities import has_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,7 +91,7 @@ def quoted(name: str) -> str:
 
 def _names_the_label(column: pa.Array, label: pa.ChunkedArray) -> bool:
     """Each value stands for one label and each label for one value: the label by another name."""
-    if any(pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) for kind in (column.type, label.type)):
+    if not (has_order(column.type) and has_order(label.type)):
         return False
     # Of columns without a value, and of dictionaries, the different ones are found but not counted.
     few = len(label.unique())

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evalspec.errors import InputError, did_you_mean
+from evalspec.moments import PER_SECOND
 from evalspec.tables import derived
 
 if TYPE_CHECKING:
@@ -282,9 +283,6 @@ def _floats(array: pa.Array) -> NDArray[np.float64]:
     return values
 
 
-_A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-
-
 def _seconds(array: pa.Array) -> NDArray[np.float64]:
     """Times in seconds, whatever unit they are stored in, shape (n,), NaN where missing."""
     kind = array.type
@@ -292,7 +290,7 @@ def _seconds(array: pa.Array) -> NDArray[np.float64]:
     values: NDArray[np.float64] = whole.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     if pa.types.is_date(kind):
         return values * 86_400.0 if kind.bit_width == 32 else values / 1e3
-    return values / _A_SECOND[kind.unit]
+    return values / PER_SECOND[kind.unit]
 
 
 def _numbers(values: NDArray[np.float64]) -> Side:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from evalspec.errors import InputError
+from evalspec.moments import PER_SECOND
 from evalspec.stats.sets.hashing import Words, hash_segments, keys, mix
 
 LANES = 2
@@ -30,7 +31,6 @@ PORTION_ROWS = 1 << 16
 """Rows beyond which a table's digest is that of its portions' digests."""
 # What a value is, so that equal bits of different types differ.
 _NULL, _INTEGER, _FLOAT, _BOOL, _TEXT, _BYTES, _LIST, _TIME, _ZONED, _DAY, _SPAN, _STRUCT, _BIG = range(1, 14)
-_NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _DAY_MS = 86_400_000
 
 
@@ -160,7 +160,7 @@ def _times(array: pa.Array) -> tuple[int | Words, Words]:
     if pa.types.is_date(kind):
         return _DAY, _days(array).view(np.uint64)
     tag = _SPAN if not pa.types.is_timestamp(kind) else _ZONED if kind.tz else _TIME
-    counts, nanoseconds = _counts(array), _NANOSECONDS[kind.unit]
+    counts, nanoseconds = _counts(array), 10**9 // PER_SECOND[kind.unit]
     # Of each value by itself: what stands beside it must not change what it is equal to.
     far = (counts > (2**63 - 1) // nanoseconds) | (counts < -(2**63 // nanoseconds))
     words = counts * np.int64(nanoseconds)

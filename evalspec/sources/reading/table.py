@@ -94,7 +94,7 @@ def _plain(column: pa.ChunkedArray, name: str, lengths: Mapping[str, int | None]
         if size is not None:
             return _fixed(column, size)
     unnamed = _unnamed(kind)
-    if str(unnamed) == str(kind):
+    if unnamed is kind or str(unnamed) == str(kind):
         return column
     try:
         return column.cast(unnamed)
