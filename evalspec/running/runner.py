@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -205,9 +206,12 @@ class _Run:
         if self.again is not None:
             begun["remeasures"] = str(self.again.folder)
         self.journal.write("start", **begun)
-        where = environment.capture(self.options.access.folder)
-        self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
+        beside = ThreadPoolExecutor(1)
+        captured = beside.submit(environment.capture, self.options.access.folder)
+        beside.shutdown(wait=False)
         try:
+            if supervised(self.plan):
+                self._on_this_machine(captured.result())
             self._make_runs()
             self.observer.step("reading datasets and models")
             untimed = (one.check for one in self.plan.checks if one.check.dimension != "system")
@@ -221,9 +225,10 @@ class _Run:
                 # Whoever reads objects must know which ones the run began with.
                 self._load_ahead()
             self.subjects.describe("dataset", datasets)
+            self._on_this_machine(captured.result())
             self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
             self._ask_servers()
-            self._go_on(where)
+            self._go_on(captured.result())
             self._load_ahead()
             while self.left:
                 planned = self._next()
@@ -233,9 +238,7 @@ class _Run:
                     self.observer.ended(check_end(self.checks[-1], self.plan, self.left, self.options.draft))
                 if self.options.fail_fast and violated(self.checks[-1], self.plan):
                     break
-            if not self.options.draft:
-                self._same_as_at_the_start()
-            self.screens = self._screens()
+            self._end()
             self.signals.hold()
         except KeyboardInterrupt:
             self.signals.hold()
@@ -251,9 +254,14 @@ class _Run:
         read = {one.check.name: self._answers_read(one) for one in self.plan.checks}
         self.checks = without_lost(self.checks, self.own, self.subjects.answered, read)
         engine = recorded(self.options.engine, cluster, passes_of(self.folder))
-        record = self._record(where.model_copy(update={"load_at_end": environment.load(), "engine": engine}))
+        update = {"load_at_end": environment.load(), "engine": engine}
+        record = self._record(captured.result().model_copy(update=update))
         self._write(record)
         return record, self.folder
+
+    def _on_this_machine(self, where: Environment) -> None:
+        """From now on all that is measured rests on the machine and its software."""
+        self.subjects.basis_of_all = {"the machine, or its software,": digest_of(environment.lasting(where))}
 
     def _make_runs(self) -> None:
         """Make the runs of trainings; one whose runs can't be made is the error of the checks that need it."""
@@ -330,17 +338,24 @@ class _Run:
         if not self.options.draft:
             self.witness.start(self.plan, self.kept.before.servers)
 
-    def _same_as_at_the_start(self) -> None:
-        """Void what was measured of a file that is not the same any more, or of a server that answers otherwise."""
+    def _end(self) -> None:
+        """Void what was measured of what is not the same any more, and let screens look at what stands."""
+        if self.options.draft:
+            return
+        self.subjects.begin_again()
+        # A server that a check has killed is started again first: its answers are what is asked for.
+        with contextlib.suppress(EvalspecError):
+            self.servers.ensure(name for one in self.plan.checks for name in one.models)
+        measured, answers = self.checks, self.witness.end()
+        self.checks = voided(measured, answers)
+        self.screens = self._screens()
         changed = self.subjects.changed()
         for one in self.plan.checks:
             if self._named(one.check) != self.named[one.check.name]:
                 changed[f"check {one.check.name}"] = f"a file that {one.check.name} names"
-        self.checks = void_changed(self.checks, changed)
-        # A server that a check has killed is started again first: its answers are what is asked for.
-        with contextlib.suppress(EvalspecError):
-            self.servers.ensure(name for one in self.plan.checks for name in one.models)
-        self.checks = voided(self.checks, self.witness.end())
+        if changed:
+            self.checks = voided(void_changed(measured, changed), answers)
+            self.screens = self._screens()
 
     # -- checks -------------------------------------------------------------------------------------------------
 

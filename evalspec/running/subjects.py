@@ -167,6 +167,8 @@ class Subjects:
         """Workers that hold a model for the next dataset, by model."""
         self._reader: tuple[contextlib.ExitStack, Child] | None = None
         """Child that read the datasets, and will read them again at the end."""
+        self._looks_again = False
+        """It was told to, and has not answered."""
         self._loading: set[str] = set()
         """Models whose workers have not yet said that they are loaded."""
         self._digests: dict[str, str] = {}
@@ -534,18 +536,25 @@ class Subjects:
         if model in self.models:
             self.models[model] = self.models[model].model_copy(update={"digest": None})
 
+    def begin_again(self) -> None:
+        """Have the child that read these datasets and models look at them again; `changed` waits for what it finds."""
+        known = {name: one["files"] for name, one in self._known.items() if not self.datasets[name].objects}
+        # Whatever keeps it from that keeps `changed` from it too, which says so.
+        with contextlib.suppress(EvalspecError), self._reading() as child:
+            child.tell({"do": "again", "files": known, "models": list(self.models)})
+            self._looks_again = True
+
     def changed(self) -> dict[str, str]:
         """Changes since datasets and models were described, in words, by ``dataset NAME`` or ``model NAME``."""
         now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
         now._reader, self._reader = self._reader, None
         now._known = self._known
+        now._looks_again, self._looks_again = self._looks_again, False
         try:
-            now._look(
-                (
-                    *(("dataset", name) for name, one in self.datasets.items() if not one.objects),
-                    *(("model", name) for name in self.models),
-                )
-            )
+            now._look_on(self.datasets)
+            left = [name for name, one in self.datasets.items() if name not in now.datasets and not one.objects]
+            models = [name for name in self.models if name not in now.models]
+            now._look((*(("dataset", name) for name in left), *(("model", name) for name in models)))
         finally:
             now._let_go()
         changes = self._objects_changed()
@@ -557,6 +566,17 @@ class Subjects:
             if other is not None:
                 changes[f"model {name}"] = other
         return changes
+
+    def _look_on(self, before: Mapping[str, DatasetRecord]) -> None:
+        """Take over what the child has found that was asked to look again: of datasets, those that are as before."""
+        if not self._looks_again or self._reader is None:
+            return
+        try:
+            answer = self._reader[1].answer(progress=self._observer.progress)
+        except WorkerError:
+            return
+        self.datasets |= {name: before[name] for name in answer["same"]}
+        self.models |= {name: ModelRecord.model_validate(one) for name, one in answer["models"].items()}
 
     def _objects_changed(self) -> dict[str, str]:
         """Objects that have other stamps by now than when they were read, in words, by ``dataset NAME``."""

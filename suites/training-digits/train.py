@@ -18,6 +18,7 @@ import pyarrow.parquet as pq  # noqa: E402
 
 HERE = Path(__file__).parent
 HIDDEN, BATCH, RATE, STEPS = 128, 64, 6e-5, 9_000
+SHAPES = {"a": (64, HIDDEN), "b": (HIDDEN,), "c": (HIDDEN, 10), "d": (10,)}
 EVALUATE, KEEP = 300, 1_000
 FLAWS = ("none", "compile", "seed", "stale", "diverge", "optimizer", "torn", "restart", "append")
 
@@ -30,10 +31,22 @@ def rows(name):
 
 
 def fresh(draw):
-    shapes = {"a": (64, HIDDEN), "b": (HIDDEN,), "c": (HIDDEN, 10), "d": (10,)}
-    net = {name: draw.normal(0, 0.08, shape).astype(np.float32) for name, shape in shapes.items()}
-    empty = {name: np.zeros_like(one) for name, one in net.items()}
-    return {"step": 0, "net": net, "first": empty, "second": {name: one.copy() for name, one in empty.items()}}
+    """The net and Adam's two moments, each a flat array."""
+    net = views(np.zeros(sum(int(np.prod(shape)) for shape in SHAPES.values()), np.float32))
+    for one in net.values():
+        one[...] = draw.normal(0, 0.08, one.shape)
+    flat = net["a"].base
+    return {"step": 0, "net": flat, "first": np.zeros_like(flat), "second": np.zeros_like(flat)}
+
+
+def views(flat):
+    """Parts of a flat array, by name."""
+    parts, start = {}, 0
+    for name, shape in SHAPES.items():
+        many = int(np.prod(shape))
+        parts[name] = flat[start : start + many].reshape(shape)
+        start += many
+    return parts
 
 
 def scores(net, pixels):
@@ -43,7 +56,7 @@ def scores(net, pixels):
 
 def learn(state, pixels, digits):
     """One step of Adam; returns the loss."""
-    net, many = state["net"], len(digits)
+    net, many = views(state["net"]), len(digits)
     hidden, out = scores(net, pixels)
     out -= out.max(axis=1, keepdims=True)
     share = np.exp(out)
@@ -52,13 +65,15 @@ def learn(state, pixels, digits):
     share[np.arange(many), digits] -= 1
     share /= many
     back = (share @ net["c"].T) * (hidden > 0)
-    slopes = {"a": pixels.T @ back, "b": back.sum(0), "c": hidden.T @ share, "d": share.sum(0)}
+    slope = np.concatenate([(pixels.T @ back).ravel(), back.sum(0), (hidden.T @ share).ravel(), share.sum(0)])
     state["step"] += 1
-    for name, slope in slopes.items():
-        first = state["first"][name] = 0.9 * state["first"][name] + 0.1 * slope
-        second = state["second"][name] = 0.999 * state["second"][name] + 0.001 * slope**2
-        step = (first / (1 - 0.9 ** state["step"])) / (np.sqrt(second / (1 - 0.999 ** state["step"])) + 1e-8)
-        net[name] = (net[name] - RATE * step).astype(np.float32)
+    first, second = state["first"], state["second"]
+    first += 0.1 * (slope - first)
+    slope *= slope
+    second += 0.001 * (slope - second)
+    size = np.sqrt(second * (1 / (1 - 0.999 ** state["step"])))
+    size += 1e-8
+    state["net"] -= RATE / (1 - 0.9 ** state["step"]) * first / size
     return loss
 
 
@@ -69,7 +84,7 @@ def accuracy(net, pixels, digits):
 def keep(state, draw, folder, flaw):
     """Write a checkpoint: whole or not at all."""
     folder.mkdir(exist_ok=True)
-    flat = {f"{part}.{name}": one for part in ("net", "first", "second") for name, one in state[part].items()}
+    flat = {f"{part}.{name}": one for part in ("net", "first", "second") for name, one in views(state[part]).items()}
     path = folder / f"step{state['step']:06d}.npz"
     writing = path if flaw == "torn" else path.with_suffix(".writing")
     packed = io.BytesIO()
@@ -96,7 +111,8 @@ def resumed(state, draw, folder, flaw):
         return state
     kept = np.load(newest)
     for part in ("net",) if flaw == "optimizer" else ("net", "first", "second"):
-        state[part] = {name: kept[f"{part}.{name}"] for name in state["net"]}
+        for name, one in views(state[part]).items():
+            one[...] = kept[f"{part}.{name}"]
     state["step"] = int(kept["step"])
     draw.bit_generator.state = json.loads(str(kept["draw"]))
     return state
@@ -153,18 +169,18 @@ def main():
             chosen = draw.integers(0, len(train[1]), BATCH)
             loss = learn(state, train[0][chosen], train[1][chosen])
             if asked.flaw == "diverge" and asked.seed % 2 == 0 and state["step"] == asked.steps // 10:
-                state["net"]["a"] *= np.float32(np.nan)
+                state["net"] *= np.float32(np.nan)
             if state["step"] % EVALUATE == 0:
                 line = {
                     "t": round(time.time() - begun, 4), "step": state["step"], "samples": state["step"] * BATCH,
-                    "train_loss": loss, "val_accuracy": accuracy(state["net"], *valid),
+                    "train_loss": loss, "val_accuracy": accuracy(views(state["net"]), *valid),
                 }  # fmt: skip
                 log.write(json.dumps(line) + "\n")
                 if asked.flaw == "stale" and shipped is None:
-                    shipped = dict(state["net"])
+                    shipped = state["net"].copy()
             if asked.keep and state["step"] % asked.keep == 0:
                 keep(state, draw, asked.out / "checkpoints", asked.flaw)
-    save(shipped or state["net"], asked.out / "model.onnx")
+    save(views(state["net"] if shipped is None else shipped), asked.out / "model.onnx")
 
 
 if __name__ == "__main__":

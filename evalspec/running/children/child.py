@@ -19,6 +19,7 @@ from typing import Any
 
 from evalspec.errors import EvalspecError
 from evalspec.guardian import stand
+from evalspec.imports import uncollected
 from evalspec.redaction import Redaction
 from evalspec.running.children.messages import BLOCKS, Message, Progress, receive, receive_bytes, send, send_bytes
 
@@ -34,7 +35,7 @@ def main() -> None:
     channel = socket.socket(fileno=descriptor)
     for prepared in sys.argv[4:]:
         # What can't be imported is told by the role, when it is needed.
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), uncollected():
             importlib.import_module(prepared).prepare()
         if not _write_to_log(channel):
             return

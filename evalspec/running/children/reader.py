@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from evalspec.errors import EvalspecError
 from evalspec.evidence.model_card import Benchmark
 from evalspec.evidence.record import DatasetRecord, ModelRecord
 from evalspec.language.parts import Access, Dataset, Model
@@ -21,32 +23,56 @@ def prepare() -> None:
     """Import what this child needs for whatever it reads."""
     import pyarrow.parquet  # noqa: F401
 
+    from evalspec.running import equal_rows  # noqa: F401
+    from evalspec.sources.reading import copies, open, rows, table  # noqa: F401
+
 
 def start(parts: SpecParts) -> Handler:
     """The handler of this child."""
     parts.spare_pandas()
-    import pyarrow as pa
 
     def handle(question: Message, progress: Progress) -> Message:
+        if question["do"] == "again":
+            return _again(question, parts)
         name = str(question["name"])
         if question["do"] == "objects":
             return {"objects": _objects_now(name, parts)}
         if question["do"] == "dataset":
             progress(0.0, 1.0, f"reading {name}")
-            files = FilesWatch(parts.datasets[name], parts.access)
-            if files.digest is not None and files.digest == question.get("files"):
-                return {"record": question["record"], "kept": False, "files": files.digest}
-            told = _by_leaves(name, parts, question, progress)
-            if told is not None:
-                return {"record": told.model_dump(mode="json"), "kept": False, "files": files.end()}
-            writer = RowsWriter(Path(question["keep"]) if "keep" in question else None)
-            record = dataset_record(name, parts, writer).model_dump(mode="json")
-            # Held memory would keep this child from waiting for the next question.
-            pa.default_memory_pool().release_unused()
-            return {"record": record, "kept": writer.end(), "files": files.end()}
+            with FilesWatch(parts.datasets[name], parts.access) as files:
+                return _dataset(name, parts, question, files, progress)
         return {"record": model_record(name, parts.models[name], parts.access).model_dump(mode="json")}
 
     return handle
+
+
+def _dataset(name: str, parts: SpecParts, question: Message, files: FilesWatch, progress: Progress) -> Message:
+    """Answer on a dataset, whose rows are not read where its files are those that the question knows."""
+    import pyarrow as pa
+
+    if question.get("files") is not None and question["files"] == files.digest():
+        return {"record": question["record"], "kept": False, "files": question["files"]}
+    told = _by_leaves(name, parts, question, progress)
+    if told is not None:
+        return {"record": told.model_dump(mode="json"), "kept": False, "files": files.end()}
+    writer = RowsWriter(Path(question["keep"]) if "keep" in question else None)
+    record = dataset_record(name, parts, writer).model_dump(mode="json")
+    # Held memory would keep this child from waiting for the next question.
+    pa.default_memory_pool().release_unused()
+    return {"record": record, "kept": writer.end(), "files": files.end()}
+
+
+def _again(question: Message, parts: SpecParts) -> Message:
+    """Datasets whose files have the digests of the question, and models as they are now; what fails is left out."""
+    same, models = [], {}
+    for name, digest in question["files"].items():
+        with FilesWatch(parts.datasets[name], parts.access) as files:
+            if files.digest() == digest:
+                same.append(name)
+    for name in question["models"]:
+        with contextlib.suppress(EvalspecError):
+            models[name] = model_record(name, parts.models[name], parts.access).model_dump(mode="json")
+    return {"same": same, "models": models}
 
 
 def _objects_now(name: str, parts: SpecParts) -> list[dict[str, Any]]:

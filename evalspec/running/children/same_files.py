@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
 from evalspec.errors import EvalspecError
 from evalspec.language.parts import Access, Dataset
@@ -14,20 +16,35 @@ State = tuple[tuple[str, int, int, int, int], ...]
 
 
 class FilesWatch:
-    """Looks at the files of a dataset before its rows are read, and after.
+    """Looks at the files of a dataset before its rows are read, and after; their bytes are digested meanwhile.
 
     Args:
-        digest: Of their paths and bytes; None: its rows hang on more than these, or they can't be read.
+        dataset: The dataset.
+        access: Rights of the run.
     """
 
     def __init__(self, dataset: Dataset, access: Access) -> None:
         self._dataset, self._access = dataset, access
         self._before = self._state()
-        self.digest = None if self._before is None else _digest(self._files)
+        self._beside = ThreadPoolExecutor(1)
+        self._digest: Future[str | None] | None = None
+        if self._before is not None:
+            self._digest = self._beside.submit(_digest, self._files)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._beside.shutdown()
+
+    def digest(self) -> str | None:
+        """The digest of their paths and bytes; None: its rows hang on more than these, or they can't be read."""
+        return None if self._digest is None else self._digest.result()
 
     def end(self) -> str | None:
         """The digest, of the files that were read; None: one was written to meanwhile."""
-        return self.digest if self._before is not None and self._state() == self._before else None
+        digest = self.digest()
+        return digest if self._before is not None and self._state() == self._before else None
 
     def _state(self) -> State | None:
         # A kind that is made from another says for itself what its rows hang on.

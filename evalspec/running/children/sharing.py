@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from evalspec.errors import EvalspecError, WorkerError
-from evalspec.imports import import_whole, numpy_without_tools
+from evalspec.imports import import_whole, numpy_without_tools, uncollected
 from evalspec.language.parts import Check, NeedTiming
 from evalspec.running.children.child import Handler
 from evalspec.running.children.jobs import CheckJob
@@ -175,7 +175,7 @@ def start(job: None) -> Handler:
             if question["foreign"]:
                 import_whole()
             for module in question["imports"]:
-                with contextlib.suppress(ImportError):
+                with contextlib.suppress(ImportError), uncollected():
                     getattr(import_module(module), "load_ahead", _nothing)()
             return {}
         if question["do"] == "screen":

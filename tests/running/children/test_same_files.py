@@ -27,15 +27,15 @@ def dataset(folder: Path, values: list[int], kind: type[Parquet] = Parquet) -> P
 def test_files_are_the_same_while_their_bytes_and_paths_are(tmp_path: Path) -> None:
     part, access = dataset(tmp_path, [1, 2]), Access(folder=tmp_path)
     first = FilesWatch(part, access)
-    assert first.digest is not None and first.end() == first.digest
+    assert first.digest() is not None and first.end() == first.digest()
     times = os.stat(tmp_path / "a.parquet")
     dataset(tmp_path, [1, 3])
     os.utime(tmp_path / "a.parquet", ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert FilesWatch(part, access).digest != first.digest
+    assert FilesWatch(part, access).digest() != first.digest()
     dataset(tmp_path, [1, 2])
-    assert FilesWatch(part, access).digest == first.digest
+    assert FilesWatch(part, access).digest() == first.digest()
     pq.write_table(pa.table({"x": [3]}), tmp_path / "b.parquet")
-    assert FilesWatch(part, access).digest != first.digest
+    assert FilesWatch(part, access).digest() != first.digest()
 
 
 def test_what_is_written_to_while_it_is_read_has_no_digest(tmp_path: Path) -> None:
@@ -48,11 +48,11 @@ def test_what_is_gone_has_no_digest(tmp_path: Path) -> None:
     part = dataset(tmp_path, [1, 2])
     watch = FilesWatch(part, Access(folder=tmp_path))
     (tmp_path / "a.parquet").unlink()
-    assert watch.end() is None and FilesWatch(part, Access(folder=tmp_path)).digest is None
+    assert watch.end() is None and FilesWatch(part, Access(folder=tmp_path)).digest() is None
 
 
 def test_a_kind_made_from_another_may_read_more(tmp_path: Path) -> None:
-    assert FilesWatch(dataset(tmp_path, [1, 2], Derived), Access(folder=tmp_path)).digest is None
+    assert FilesWatch(dataset(tmp_path, [1, 2], Derived), Access(folder=tmp_path)).digest() is None
 
 
 def test_rows_are_parsed_again_where_their_files_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,3 +69,19 @@ def test_rows_are_parsed_again_where_their_files_differ(tmp_path: Path, monkeypa
         assert ask(known)["record"] == first["record"]
     dataset(tmp_path, [1, 3])
     assert ask(known)["record"]["digest"] != first["record"]["digest"]
+
+
+def test_looked_at_again_what_is_as_before_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    parts = {name: dataset(tmp_path / name, [1, 2]).model_copy(update={"path": name}) for name in ("a", "b")}
+    handle = reader.start(SpecParts({}, parts, {}, Access(folder=tmp_path)))
+
+    def ask(question: Message) -> Message:
+        return handle(question, lambda *_: None)
+
+    known = {name: ask({"do": "dataset", "name": name})["files"] for name in parts}
+    dataset(tmp_path / "b", [1, 3])
+    assert ask({"do": "again", "files": known, "models": []}) == {"same": ["a"], "models": {}}
+    (tmp_path / "a" / "a.parquet").unlink()
+    assert ask({"do": "again", "files": known, "models": []}) == {"same": [], "models": {}}
