@@ -56,8 +56,7 @@ class _Worker:
             arrow_without_pandas()
         self.code = _code_files(self.model, job.parts.access)
         began = now_ns()
-        for package in self.model.packages:
-            importlib.import_module(package)
+        self.model.import_packages(whole=job.whole or job.foreign_code)
         imported = now_ns()
         with self._code_runs():
             self.loaded = self.model.load(job.parts.access, threads=job.threads)
