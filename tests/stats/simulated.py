@@ -21,7 +21,7 @@ ALLOWED = np.array([0.065, 0.065, 0.006, 0.006])
 RESAMPLED = np.array([0.08, 0.08, 0.006, 0.006])
 """The same where bounds are resampled."""
 
-MISSED = 1e-4
+MISSED = 1e-3
 """Chance that a simulation ends early on a rate that all of its samples would show to be too high."""
 
 Sample = TypeVar("Sample")
@@ -39,8 +39,8 @@ def until_settled(
     """The first samples, as many as it takes to know that all would err no more often than they may.
 
     A sequential probability ratio test for each error: the largest rate that all samples show to be too high in 1 of
-    1,000 cases at most, against the smallest one that they overlook in 1 of 10,000 at most. Of the latter and larger
-    ones no more than 1 in 10,000 ends the samples early. Where the rate lies in between, or over both, all are drawn.
+    1,000 cases at most, against the smallest one that they overlook in 1 of 1,000 at most. Of the latter and larger
+    ones no more than 1 in 1,000 ends the samples early. Where the rate lies in between, or over both, all are drawn.
 
     Args:
         samples: At least ``repeats``, or as many as there are.
