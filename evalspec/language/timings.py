@@ -41,6 +41,9 @@ class Schedule:
         clients: Client processes that drive a server.
         connections: Connections of each client to a server. ``offline``: number of requests in flight at any time.
         repeats: How often each item is sent in a row: 1; 2 in an audit for caching (block 0, then block 1).
+        ample_s: ``single_stream``: after so long ``fewest`` queries are enough, of thousands at most; None: all are
+            sent.
+        fewest: Queries that are sent however long they take.
         telemetry_s: Interval at which the machine's counters are read; None: they are not read.
         background: Work beside the model: ``cpu``, ``memory``, ``gpu``; None: nothing.
         background_workers: Processes of this work.
@@ -67,6 +70,8 @@ class Schedule:
     clients: int = 1
     connections: int = 1
     repeats: int = 1
+    ample_s: float | None = None
+    fewest: int = 0
     telemetry_s: float | None = None
     background: str | None = None
     background_workers: int = 1

@@ -45,6 +45,8 @@ class _Loop:
         """All queries of the schedule."""
         until = self.end + int(schedule.min_s * 1e9)
         limit = self.end + int(schedule.measuring_s * 1e9)
+        if schedule.ample_s is not None:
+            return self._until_ample(schedule, limit)
         repeats = schedule.repeats
         size = max(1, min(AT_ONCE, ROWS_AT_ONCE // schedule.batch) // repeats) * repeats
         while (left := schedule.queries - (self.sink.count - self.first)) > 0 or self.end < until:
@@ -54,6 +56,16 @@ class _Loop:
             # Repeats of an item are not parted by the end of the time.
             stop = limit if left > 0 or repeats > 1 else min(until, limit)
             self._some(counted if left > 0 else (repeats if repeats > 1 else size), repeats, stop)
+        return True
+
+    def _until_ample(self, schedule: Schedule, limit_ns: int) -> bool:
+        """The fewest queries, then as many of the others as there is time for."""
+        ample_ns = min(limit_ns, self.end + int((schedule.ample_s or 0.0) * 1e9))
+        self._some(schedule.fewest, schedule.repeats, limit_ns)
+        if self.sink.count - self.first < schedule.fewest:
+            return False
+        if self.end < ample_ns:
+            self._some(schedule.queries - schedule.fewest, schedule.repeats, ample_ns)
         return True
 
     def _some(self, queries: int, repeats: int, stop_ns: int) -> None:

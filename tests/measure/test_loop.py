@@ -132,6 +132,24 @@ def test_each_item_again_right_after_the_first_time(tmp_path: Path, clock: FakeC
     assert samples.block.tolist() == [0, 1, 2] * 4
 
 
+@pytest.mark.parametrize(
+    ("fewest", "ample_s", "sent"), [(4, 0.0055, 6), (4, 0.002, 4), (4, 1.0, 10), (10, 0.0, 10)]
+)
+def test_after_ample_time_the_fewest_queries_are_enough(
+    tmp_path: Path, clock: FakeClock, fewest: int, ample_s: float, sent: int
+) -> None:
+    asked = schedule(queries=10, repeats=2, fewest=fewest, ample_s=ample_s)
+    done, samples = measured(FakeServable(clock, n=9), asked, tmp_path / "s")
+    assert done and samples.block.tolist() == [0, 1] * (sent // 2)
+    assert samples.items[::2].tolist() == samples.items[1::2].tolist() == item_order(9, 3)[: sent // 2].tolist()
+
+
+def test_the_fewest_that_the_limit_cuts_are_not_all(tmp_path: Path, clock: FakeClock) -> None:
+    asked = schedule(queries=1000, fewest=500, ample_s=0.001, limit_s=0.010)
+    done, samples = measured(FakeServable(clock), asked, tmp_path / "s")
+    assert not done and len(samples.ok) == 9
+
+
 def test_more_queries_than_are_planned_at_once(tmp_path: Path, clock: FakeClock) -> None:
     servable = FakeServable(clock, n=7, fails=lambda call: call == 9_000)
     done, samples = measured(servable, schedule(queries=10_000), tmp_path / "s")
