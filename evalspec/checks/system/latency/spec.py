@@ -121,10 +121,11 @@ class Latency(Check):
     altogether (they are watched by themselves); and, unless the requirement is violated all the same, frames that our
     generator sent late (at the percentile required; decided again without the lag) and answers from a cache.
     The audit for caching asks 400 times twice, or until 20 s have passed and it has asked 40 times: the second time may
-    save at most 10 % of the time (95 % lower bound, t over 20 blocks). In process it asks for the same item again, in a fresh process before all else. A server has been
-    asked for every row before: there the first of a pair is the row with one number changed in its last digits, the
-    second the row itself. Rows without numbers can't be audited so: that is told, and keeps from PASS where
-    `caching_audit: true` is written. Slow spells that come at a period (garbage collection) are told.
+    save at most 10 % of the time (95 % lower bound, t over 20 blocks). In process it asks for the same item again, in a
+    fresh process before all else. A server has been asked for every row before: there the first of a pair is the row
+    with one number changed in its last digits, the second the row itself. Rows without numbers can't be audited so:
+    that is told, and keeps from PASS where `caching_audit: true` is written. Slow spells that come at a period (garbage
+    collection) are told.
 
     References: Conover, Practical Nonparametric Statistics (quantile test). Geyer, Statistical Science 1992. Kalibera
     and Jones, ISMM 2013 (pairs). Hirsch, Slack, Smith, Water Resources Research 1982 (trend). Korn and Graubard,
