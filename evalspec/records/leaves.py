@@ -17,6 +17,7 @@ DECIDES = {
     "value", "candidate", "baseline", "lower", "upper", "p_pass", "p_fail", "n", "invalid", "withhold", "missing",
 }  # fmt: skip
 """Keys of a test and of a decision that a verdict is made from, or is."""
+_PLAIN = {str, int, float, bool, type(None)}
 SHOWN = 5
 """Leaves of one finding that are shown."""
 
@@ -58,7 +59,9 @@ def leaves(before: Any, now: Any, *, exact: bool, place: tuple[str, ...] = ()) -
     """
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in {**before, **now}:
-            yield from leaves(before.get(key), now.get(key), exact=exact, place=(*place, str(key)))
+            one, other = before.get(key), now.get(key)
+            if not _alike(one, other):
+                yield from leaves(one, other, exact=exact, place=(*place, str(key)))
     elif _many(before) and _many(now):
         yield from _items(before, now, exact, place)
     elif not _same(before, now, exact):
@@ -66,6 +69,8 @@ def leaves(before: Any, now: Any, *, exact: bool, place: tuple[str, ...] = ()) -
 
 
 def _items(before: Sequence[Any], now: Sequence[Any], exact: bool, place: tuple[str, ...]) -> Iterator[Leaf]:
+    if len(before) == len(now) and all(map(_alike, before, now)):
+        return
     key = _key(before, now)
     if key is not None and [one[key] for one in before] == [one[key] for one in now]:
         names = [str(one[key]) for one in now]
@@ -75,7 +80,8 @@ def _items(before: Sequence[Any], now: Sequence[Any], exact: bool, place: tuple[
         yield Leaf(place, before, now)
         return
     for name, one, other in zip(names, before, now, strict=True):
-        yield from leaves(one, other, exact=exact, place=(*place, name))
+        if not _alike(one, other):
+            yield from leaves(one, other, exact=exact, place=(*place, name))
 
 
 def _key(*lists: Sequence[Any]) -> str | None:
@@ -97,6 +103,11 @@ def _same(before: Any, now: Any, exact: bool) -> bool:
         whole = isinstance(before, int) and isinstance(now, int)
         return before == now if exact or whole else math.isclose(before, now, rel_tol=TOLERANCE, abs_tol=1e-12)
     return bool(before == now)
+
+
+def _alike(before: Any, now: Any) -> bool:
+    """Both are one word or number: most leaves of two records are, and this tells it soonest."""
+    return type(before) is type(now) and type(before) in _PLAIN and bool(before == now)
 
 
 def _many(value: Any) -> bool:

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+_NEAR = 3.0
+"""How far from where the normal distribution expects it a quantile is looked for first."""
 
 
 def at_most(k: ArrayLike, n: ArrayLike, p: float) -> Floats:
@@ -40,11 +42,14 @@ def rarely_above(alpha: float, n: ArrayLike, p: float) -> Floats:
         n: Trials, any shape.
         p: Chance, in the open interval 0..1.
     """
-    n = np.asarray(n, dtype=np.float64)
-    low, high = np.full(n.shape, -1.0), n.copy()
+    from scipy.special import ndtri
+
+    n, score = np.asarray(n, dtype=np.float64), -float(ndtri(alpha))
+    about = np.floor(n * p + score * np.sqrt(n * p * (1.0 - p)) + (score**2 - 1.0) * (1.0 - 2.0 * p) / 6.0)
+    low, high = np.maximum(about - _NEAR, -1.0), np.minimum(about + _NEAR, n)
+    low, high = np.where(above(low, n, p) > alpha, low, -1.0), np.where(above(high, n, p) <= alpha, high, n)
     # P(X > low) > alpha and P(X > high) <= alpha throughout.
-    for _ in range(int(np.ceil(np.log2(float(n.max(initial=1.0)) + 2.0))) + 1):
-        middle = np.floor((low + high) / 2.0)
+    while ((middle := np.floor((low + high) / 2.0)) > low).any():
         enough = above(middle, n, p) <= alpha
         high, low = np.where(enough, middle, high), np.where(enough, low, middle)
     return high

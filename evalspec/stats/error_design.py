@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Side
-from evalspec.stats.calibration.folded_normals import folded_mean
+from evalspec.stats.calibration.folded_normals import folded_mean_at
 from evalspec.stats.calibration.sample_size import NULL
 from evalspec.stats.power import NormalDesign
 
@@ -175,5 +175,5 @@ def _score(confidence: float) -> float:
 def _plain(error: float, noise: float) -> tuple[float, float]:
     """Mean and standard deviation of the plain value; a search asks again and again at the threshold."""
     shift = error / noise
-    mean = float(folded_mean(shift))
+    mean = folded_mean_at(shift)
     return noise * mean, noise * math.sqrt(max(1e-9, 1.0 + shift**2 - mean**2) / BINS)

@@ -20,27 +20,26 @@ from tests.campaigns.targets import TARGETS
 CORPUS = Path(__file__).parents[1] / "corpus"
 
 
-def campaign(target: str, count: int, seed: int) -> Iterator[tuple[bytes, str]]:
+def campaign(limited: Limited, target: str, count: int, seed: int) -> Iterator[tuple[bytes, str]]:
     """Cases that fail, of so many, and how.
 
     Args:
+        limited: Tries them.
         target: Name of what is fuzzed.
         count: Cases.
         seed: Of the first one; each has a seed of its own.
     """
-    with Limited() as limited:
-        for own in range(seed * 10**7, seed * 10**7 + count):
-            case = DRAWS[target](random.Random(own))
-            fault = limited.fault(target, case)
-            if fault is not None:
-                yield case, fault
+    for own in range(seed * 10**7, seed * 10**7 + count):
+        case = DRAWS[target](random.Random(own))
+        fault = limited.fault(target, case)
+        if fault is not None:
+            yield case, fault
 
 
-def corpus() -> Iterator[tuple[str, str | None]]:
+def corpus(limited: Limited) -> Iterator[tuple[str, str | None]]:
     """Cases that are kept, and how each fails now; None: it does not."""
-    with Limited() as limited:
-        for path in sorted(CORPUS.glob("*/*")):
-            yield f"{path.parent.name}/{path.name}", limited.fault(path.parent.name, path.read_bytes())
+    for path in sorted(CORPUS.glob("*/*")):
+        yield f"{path.parent.name}/{path.name}", limited.fault(path.parent.name, path.read_bytes())
 
 
 def keep(target: str, case: bytes) -> Path:
@@ -61,10 +60,11 @@ def main() -> int:
     failed = 0
     for target in options.targets:
         wrong = 0
-        for case, fault in campaign(target, options.count, options.seed):
-            wrong += 1
-            sys.stdout.write(f"{target}: {keep(target, case)}: {fault.strip()}\n")
-            sys.stdout.flush()
+        with Limited() as limited:
+            for case, fault in campaign(limited, target, options.count, options.seed):
+                wrong += 1
+                sys.stdout.write(f"{target}: {keep(target, case)}: {fault.strip()}\n")
+                sys.stdout.flush()
         failed += wrong
         sys.stdout.write(f"{target}: {options.count} cases of seed {options.seed}, {wrong} wrong\n")
         sys.stdout.flush()

@@ -23,7 +23,7 @@ HANG_S = 120.0
 """By the clock, on a machine with other work: what waits for something that never comes."""
 START_S = 600.0
 MOST_BYTES = 1024**3
-"""More than the process had when its first case came."""
+"""More than the process had when the first case of a target came."""
 SLOW, HANG = "takes too long", f"hangs for {HANG_S:g} s"
 
 
@@ -109,7 +109,7 @@ class Limited:
 def _limit_memory() -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + MOST_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def main(most_s: float) -> None:
@@ -123,7 +123,6 @@ def main(most_s: float) -> None:
     checks: dict[str, Check] = {}
     with tempfile.TemporaryDirectory() as folder:
         warm()
-        _limit_memory()
         out.write(b"\n")
         out.flush()
         for line in sys.stdin.buffer:
@@ -134,6 +133,7 @@ def main(most_s: float) -> None:
                     place = Path(folder) / target
                     place.mkdir()
                     checks[target] = (TARGETS | ITSELF)[target](place)
+                    _limit_memory()
                 if case != "-":
                     signal.setitimer(signal.ITIMER_PROF, most_s)
                     checks[target](base64.b64decode(case))

@@ -26,9 +26,9 @@ def limited() -> Iterator[Limited]:
 
 
 @pytest.mark.proof
-def test_what_once_failed_does_not() -> None:
+def test_what_once_failed_does_not(limited: Limited) -> None:
     """Cases that campaigns kept, and others worth keeping."""
-    tried = dict(corpus())
+    tried = dict(corpus(limited))
     assert {name: fault for name, fault in tried.items() if fault is not None} == {}
     assert {name.split("/")[0] for name in tried} <= TARGETS.keys()
 
@@ -43,9 +43,9 @@ def test_few_cases(target: str, limited: Limited) -> None:
 @pytest.mark.proof
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("target", TARGETS)
-def test_many_cases(target: str) -> None:
+def test_many_cases(target: str, limited: Limited) -> None:
     count = examples(MANY.get(target, OTHERS))
-    assert [(case[:200], fault) for case, fault in campaign(target, count, SEED)] == []
+    assert [(case[:200], fault) for case, fault in campaign(limited, target, count, SEED)] == []
 
 
 @pytest.mark.proof

@@ -132,9 +132,7 @@ def test_each_item_again_right_after_the_first_time(tmp_path: Path, clock: FakeC
     assert samples.block.tolist() == [0, 1, 2] * 4
 
 
-@pytest.mark.parametrize(
-    ("fewest", "ample_s", "sent"), [(4, 0.0055, 6), (4, 0.002, 4), (4, 1.0, 10), (10, 0.0, 10)]
-)
+@pytest.mark.parametrize(("fewest", "ample_s", "sent"), [(4, 0.0055, 6), (4, 0.002, 4), (4, 1.0, 10), (10, 0.0, 10)])
 def test_after_ample_time_the_fewest_queries_are_enough(
     tmp_path: Path, clock: FakeClock, fewest: int, ample_s: float, sent: int
 ) -> None:

@@ -9,16 +9,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from pydantic import ValidationError
 
 from evalspec.errors import EvalspecError
-from evalspec.evidence.record import Record
+from evalspec.evidence.record import DatasetRecord, Record
+from evalspec.evidence.screens import Screening
 from evalspec.language.parts import Access, CheckResult
 from evalspec.records import remade
 from evalspec.records.journal_record import JournaledRecord, journaled
@@ -26,9 +27,11 @@ from evalspec.records.parts import Remade
 from evalspec.records.remade import remake
 from evalspec.records.verify import compare, verify
 from evalspec.running.children.checking import run_check
-from evalspec.running.children.jobs import CheckJob
+from evalspec.running.children.jobs import CheckJob, ScreenJob, SpecParts
 from evalspec.running.children.messages import Progress
+from evalspec.running.children.reader import dataset_record
 from evalspec.running.journal.replay import Replay
+from evalspec.running.screens import screens_again
 from evalspec.verdict import decide
 from tests.running.journal.test_resuming import PREDICTIONS
 from tests.running.small import CHECKS, Steps, answers, go, write
@@ -218,13 +221,32 @@ def only_in_the_journal() -> list[str]:
 
 def run_once_a_job(job: CheckJob, progress: Progress, timing: Replay) -> CheckResult:
     """A check made again from the evidence of the one run; of the same job the result is the same."""
-    asked = pickle.dumps((replace(job, evidence=Path()), timing._evidence, timing._check))
-    if asked not in RESULTS:
-        RESULTS[asked] = run_check(job, progress, timing)
-    return RESULTS[asked]
+    asked = replace(job, evidence=Path()), timing._evidence, timing._check
+    return once(lambda: run_check(job, progress, timing), "check", *asked)
 
 
-RESULTS: dict[bytes, CheckResult] = {}
+def screens_once_a_job(job: ScreenJob) -> Screening:
+    """So is what the screens suspect."""
+    asked = replace(job, job=replace(job.job, evidence=Path()))
+    return once(lambda: screens_again(job), "screens", asked)
+
+
+def dataset_once_a_name(name: str, parts: SpecParts) -> DatasetRecord:
+    """So is the record of a dataset, whose files stay as they are."""
+    return once(lambda: dataset_record(name, parts), "dataset", name, parts)
+
+
+def once(make: Callable[[], T], *asked: object) -> T:
+    """What was made when the same was asked before; an error is made each time."""
+    key = pickle.dumps(asked)
+    if key not in RESULTS:
+        RESULTS[key] = make()
+    made: T = RESULTS[key]
+    return made
+
+
+T = TypeVar("T")
+RESULTS: dict[bytes, Any] = {}
 
 
 def hidden_by_a_journal(run: Run, suite: Path, tried: Collection[str] = ()) -> set[str]:
@@ -240,6 +262,8 @@ def hidden_by_a_journal(run: Run, suite: Path, tried: Collection[str] = ()) -> s
                 kept = replace(run.journal, record={**copy.deepcopy(said), "verdict": None})
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(remade, "run_check", run_once_a_job)
+                    patch.setattr(remade, "screens_again", screens_once_a_job)
+                    patch.setattr(remade, "dataset_record", dataset_once_a_name)
                     again = remake(record, run.folder, kept, Access(suite))
             except (ValidationError, EvalspecError):
                 continue

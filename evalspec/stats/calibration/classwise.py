@@ -23,7 +23,7 @@ from evalspec.stats.calibration.bins import (
 )
 from evalspec.stats.calibration.expected_error import CalibrationError
 from evalspec.stats.calibration.finer_bins import Spread, pooled
-from evalspec.stats.calibration.folded_normals import folded_mean, without_noise
+from evalspec.stats.calibration.folded_normals import folded_mean_at, without_noise
 from evalspec.stats.calibration.gap import ConfidenceGap, GapDesign, design_of_gap, differences_by_row
 from evalspec.stats.calibration.sample_size import NULL, bins_at, power_search
 from evalspec.stats.invert import POWER, bound_from_p, bound_not_beyond, p_not_beyond
@@ -235,7 +235,7 @@ class ClasswiseError(Estimate):
 def _mean(scales: FloatArray, error: float) -> float:
     """Mean of the plug-in value where an error is spread in proportion to the standard errors."""
     total = float(scales.sum())
-    return total * float(folded_mean(error / total)) if total > 0 else error
+    return total * folded_mean_at(error / total) if total > 0 else error
 
 
 def classwise_calibration_error(

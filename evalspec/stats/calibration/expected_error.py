@@ -125,7 +125,7 @@ class CalibrationError(DebiasedError):
         """Rows that decide with 80 % power; of more rows fewer bins are merged."""
         if self.reason or self.value is None or self.value == threshold or not 0.0 < threshold < 1.0:
             return None
-        signed = self.spreads[0]
+        signed = self._over_bins
         rows = self.n / self.design_effect
         truth = Truth(
             self.fine or (self.bins,), self.value, self._gap, self.design.believable,
@@ -165,14 +165,20 @@ class CalibrationError(DebiasedError):
         assert self.plug_in is not None
         times = self.design.times[-1]
         scales = math.sqrt(times) * self.cautious_scales
-        error = math.sqrt(max(float(np.sum(scales**2)), times * self.spreads[0].drawn))
+        error = math.sqrt(max(float(np.sum(scales**2)), times * self._over_bins.drawn))
         spread = float(ndtr(-(self.plug_in - NULL * scales.sum() - threshold) / error)) if error > 0 else 1.0
         return min(1.0, 2.0 * float(self.design.widened(spread)), self._overall.beyond(threshold))
 
     @cached_property
     def spreads(self) -> tuple[Spread, ...]:
         """The plug-in value over the bins of the value, and over the kinds of bins that PASS asks."""
-        return kinds(self.bins, self.fine or (self.bins,), self._cells, self.design_effect, absolute)
+        fine = self.fine or (self.bins,)
+        return kinds(self._over_bins, self.bins, fine, self._cells, self.design_effect, absolute)
+
+    @cached_property
+    def _over_bins(self) -> Spread:
+        """The plug-in value over the bins of the value."""
+        return absolute(joined(self._cells), self.bins, self._variance, self.design_effect)
 
     @property
     def _cells(self) -> tuple[Bins, ...]:

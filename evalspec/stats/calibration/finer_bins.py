@@ -30,7 +30,7 @@ from evalspec.stats.calibration.bins import (
     scales_of,
     smoothed,
 )
-from evalspec.stats.calibration.folded_normals import folded_mean, folded_sum_cdf
+from evalspec.stats.calibration.folded_normals import folded_mean, folded_mean_at, folded_sum_cdf
 from evalspec.stats.calibration.gap import UNSEEN, Differences, GapDesign, differences_of
 from evalspec.stats.types import FloatArray, IntArray
 
@@ -44,6 +44,8 @@ LOSS = 0.05
 FOLDED = 10
 """Bins up to which the distribution of the plain error is computed; that of more is taken for normal."""
 _Z = 1.645
+_LIMITS = np.geomspace(1e-4, 1.0, 400)
+"""On which it is looked for what finer bins cost."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +92,7 @@ class Spread:
             # The gap over all rows has tails of its own.
             return 0.0
         shift = error / total
-        mean = float(folded_mean(shift))
+        mean = folded_mean_at(shift)
         folded = variance * max(1e-9, 1.0 + shift**2 - mean**2)
         score = straightened((self.plug_in - total * mean) / math.sqrt(folded + drawn), self.skewness)
         if len(scales) > FOLDED:
@@ -175,13 +177,18 @@ def crooked(score: float, skewness: float) -> float:
     )
 
 
-def least_seen(coarse: Plain, fine: Plain) -> float:
-    """The limit from which on finer bins cost a model at half of it at most `LOSS` of its chance to pass, in 0..1."""
+def with_least(coarse: Plain, fine: Sequence[Plain]) -> tuple[Plain, ...]:
+    """Finer bins, each asked from the limit on from which it costs a model at half of it little of its chance to pass.
+
+    That is at most `LOSS`.
+    """
     from scipy.special import ndtr
 
-    limits = np.geomspace(1e-4, 1.0, 400)
-    lost = np.flatnonzero(ndtr(coarse.room(limits)) - ndtr(fine.room(limits)) > LOSS)
-    return float(limits[lost[-1]]) if len(lost) else 0.0
+    chance = ndtr(coarse.room(_LIMITS))
+    lost = [np.flatnonzero(chance - ndtr(one.room(_LIMITS)) > LOSS) for one in fine]
+    return tuple(
+        replace(one, least=float(_LIMITS[at[-1]]) if len(at) else 0.0) for one, at in zip(fine, lost, strict=True)
+    )
 
 
 def variance_of_cells(cells: Bins, bins: Bins) -> FloatArray:
@@ -197,11 +204,12 @@ def variance_of_cells(cells: Bins, bins: Bins) -> FloatArray:
 
 
 def kinds(
-    base: Bins, fine: tuple[Bins, ...], cells: tuple[Bins, ...], design_effect: float, make: Make[Plain]
+    first: Plain, base: Bins, fine: tuple[Bins, ...], cells: tuple[Bins, ...], design_effect: float, make: Make[Plain]
 ) -> tuple[Plain, ...]:
     """The plain error over some bins, over at least `FEWEST` merged by what is wrong in them, and over ever more.
 
     Args:
+        first: The plain error over ``base``.
         base: The bins that the error is over.
         fine: Groups of bins before merging; no bin lies in two of them.
         cells: Of each group, what its bins are made of.
@@ -210,7 +218,6 @@ def kinds(
     """
     whole = joined(cells)
     by_wrong = joined([merged(one, EXPECTED_WRONG * design_effect, observed=True) for one in fine])
-    first: Plain = make(whole, base, smoothed(base), design_effect)
     starts = parted(whole, np.flatnonzero(np.diff(bin_of(whole, by_wrong), prepend=-1)), FEWEST)
     second: Plain = (
         make(whole, by_wrong, smoothed(by_wrong), design_effect)
@@ -218,7 +225,7 @@ def kinds(
         else _over(starts, whole, variance_of_cells(whole, base), design_effect, make)
     )
     always: tuple[Plain, ...] = (first, second)
-    return always + finer(base, cells, design_effect, make, second.size)
+    return always + finer(base, cells, design_effect, make, second.size, first)
 
 
 def quarters(
@@ -256,7 +263,12 @@ def parted(cells: Bins, starts: IntArray, least: int) -> IntArray:
 
 
 def finer(
-    base: Bins, cells: tuple[Bins, ...], design_effect: float, make: Make[Plain], beyond: int = 1
+    base: Bins,
+    cells: tuple[Bins, ...],
+    design_effect: float,
+    make: Make[Plain],
+    beyond: int = 1,
+    coarse: Plain | None = None,
 ) -> tuple[Plain, ...]:
     """The plain error over ever more bins, each asked for what it can see.
 
@@ -266,13 +278,18 @@ def finer(
         design_effect: Of clusters.
         make: `absolute` or `squared`.
         beyond: Bins that are asked at any limit: no more than so many see nothing new.
+        coarse: The plain error over ``base``; None: it is made here.
     """
     whole = joined(cells)
-    noise, coarse = variance_of_cells(whole, base), make(whole, base, smoothed(base), design_effect)
     wrong = max(float(whole.n - whole.right.sum()), float(whole.count @ (1.0 - whole.confidence)))
     asked = [k for k in SIZES if k > beyond and k * WRONG * design_effect <= wrong]
-    seen = [_of_size(k, cells, noise, design_effect, make) for k in asked]
-    return tuple(replace(one, least=least_seen(coarse, one)) for one in seen)
+    if not asked:
+        return ()
+    noise = variance_of_cells(whole, base)
+    return with_least(
+        make(whole, base, smoothed(base), design_effect) if coarse is None else coarse,
+        [_of_size(k, cells, noise, design_effect, make) for k in asked],
+    )
 
 
 def pooled(classes: Sequence[tuple[Spread, ...]], error: Callable[[FloatArray], float]) -> tuple[Spread, ...]:
@@ -287,7 +304,7 @@ def pooled(classes: Sequence[tuple[Spread, ...]], error: Callable[[FloatArray], 
         parts = [one[min(kind, len(one) - 1)] for one in classes]
         scales = np.concatenate([one.scales for one in parts]) / len(parts)
         made.append(Spread(float(np.mean([one.plug_in for one in parts])), scales, error(scales) ** 2))
-    return (*made[:2], *(replace(one, least=least_seen(made[0], one)) for one in made[2:]))
+    return (*made[:2], *with_least(made[0], made[2:]))
 
 
 def absolute(cells: Bins, bins: Bins, variance: FloatArray, design_effect: float) -> Spread:

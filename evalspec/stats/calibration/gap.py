@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -122,7 +123,7 @@ class GapDesign:
 INDEPENDENT = GapDesign()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Differences:
     """Differences of what came true, 0 or 1, and what was said; rows of one cell count as one value.
 
@@ -136,17 +137,17 @@ class Differences:
     counts: FloatArray
     largest: float = 1.0
 
-    @property
+    @cached_property
     def n(self) -> float:
         """Rows."""
         return float(self.counts.sum())
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Mean over all rows."""
         return float(self.counts @ self.values) / self.n
 
-    @property
+    @cached_property
     def variance(self) -> float:
         """Variance of a row."""
         return max(0.0, float(self.counts @ self.values**2) / self.n - self.mean**2)
@@ -154,7 +155,8 @@ class Differences:
     @property
     def skewness(self) -> float:
         """Skewness of a row; 0 where rows don't vary."""
-        third = float(self.counts @ (self.values - self.mean) ** 3) / self.n
+        apart = self.values - self.mean
+        third = float(self.counts @ (apart * apart * apart)) / self.n
         return third / self.variance**1.5 if self.variance > 1e-12 else 0.0
 
     def below(self, point: float, design: GapDesign = INDEPENDENT) -> float:
@@ -195,7 +197,8 @@ def differences_of(cells: Bins, factors: FloatArray | IntArray | int = 1) -> Dif
     values = np.concatenate((factors * (1.0 - cells.confidence), factors * -cells.confidence))
     counts = np.concatenate((cells.right, wrong)).astype(np.float64)
     largest = max(UNSEEN, 1.0 - float(cells.confidence.min(initial=1.0)))
-    return Differences(values[counts > 0], counts[counts > 0], largest)
+    seen = counts > 0
+    return Differences(values[seen], counts[seen], largest)
 
 
 def differences_by_row(values: FloatArray) -> Differences:

@@ -129,13 +129,17 @@ class RmsCalibrationError(DebiasedError):
     @cached_property
     def _drawn(self) -> float:
         """Variance of the mean square where all gaps are large, from what each row adds to it."""
-        added = squared(self.cells, self.bins, smoothed(self.bins), self.design_effect).added
-        return self.design_effect * added.variance / max(1, self.n)
+        return self.design_effect * self._over_bins.added.variance / max(1, self.n)
+
+    @cached_property
+    def _over_bins(self) -> Squares:
+        """The mean square over the bins of the value."""
+        return squared(self.cells, self.bins, smoothed(self.bins), self.design_effect)
 
     @cached_property
     def _kinds(self) -> tuple[Squares, ...]:
         """The mean square over the other bins that PASS asks."""
-        return kinds(self.bins, (self.fine,), (self.cells,), self.design_effect, squared)[1:]
+        return kinds(self._over_bins, self.bins, (self.fine,), (self.cells,), self.design_effect, squared)[1:]
 
     def _shown(self, times: float, threshold: float, alpha: float) -> float:
         """Chance that so many times the rows show the side on which the value lies."""
@@ -202,7 +206,12 @@ def _quantile(level: float, weights: FloatArray, shifts: FloatArray) -> float:
     high = float(weights @ (1.0 + shifts**2))
     while quadratic_tails(high, weights, shifts)[0] < level:
         high *= 2.0
-    quantile = brentq(lambda total: quadratic_tails(total, weights, shifts)[0] - level, 1e-9 * high, high, rtol=1e-4)
+    low = 1e-9 * high
+    while quadratic_tails(low, weights, shifts)[0] > level:
+        low, high = 1e-9 * low, low
+    quantile = brentq(
+        lambda total: quadratic_tails(total, weights, shifts)[0] - level, low, high, xtol=1e-3 * low, rtol=1e-4
+    )
     return float(quantile)
 
 

@@ -19,7 +19,7 @@ from evalspec.stats.calibration.bins import (
     smoothed,
 )
 from evalspec.stats.calibration.finer_bins import FEWEST, crooked
-from evalspec.stats.calibration.folded_normals import folded_mean, folded_sum_cdf, folded_sum_quantile
+from evalspec.stats.calibration.folded_normals import folded_mean, folded_mean_at, folded_sum_cdf, folded_sum_quantile
 from evalspec.stats.calibration.gap import UNSEEN, GapDesign
 from evalspec.stats.invert import POWER
 from evalspec.stats.shares.proportion import binomial_power
@@ -120,7 +120,7 @@ def _pass_power(truth: Truth, n: float, threshold: float, alpha: float) -> float
         return float((1.0 - threshold) ** rows <= level)
     score = float(ndtri(level))
     bent = crooked(score, truth.skewness / math.sqrt(rows)) / score
-    mean = total * float(folded_mean(threshold / total))
+    mean = total * folded_mean_at(threshold / total)
     reach = (folded_sum_quantile(level, scales, threshold / total) - mean) * bent
     most = mean + reach * _wider(truth, rows, scales, threshold / total)
     shifts = _shifts(truth, bins, scales)
@@ -132,7 +132,7 @@ def _pass_power(truth: Truth, n: float, threshold: float, alpha: float) -> float
 def _wider(truth: Truth, rows: float, scales: FloatArray, shift: float) -> float:
     """Factor by which drawn confidences widen the distribution of the plain error."""
     variance = float(np.sum(scales**2))
-    folded = variance * max(1e-9, 1.0 + shift**2 - float(folded_mean(shift)) ** 2)
+    folded = variance * max(1e-9, 1.0 + shift**2 - folded_mean_at(shift) ** 2)
     return math.sqrt(1.0 + max(0.0, truth.variance / rows - variance) / folded)
 
 

@@ -177,15 +177,14 @@ class Levels:
         least, most = (self.own * math.sqrt(end) for end in (times.min(), times.max()))
         spreads = np.geomspace(least, most, _SPREADS)
         low, high = unmoved - reach * spreads, unmoved + reach * spreads
-        of_slow, shape = weights - of_bulk, (_SPREADS, len(nodes))
-        slow, in_bulk = np.zeros(shape), np.zeros(shape)
-        any_slow, any_bulk = np.flatnonzero(of_slow), np.flatnonzero(of_bulk)
+        # Those of the bulk, and the others, in their own spreads.
+        parts = [
+            (nodes[of_it > 0.0] / wide[:, None], wide, of_it[of_it > 0.0])
+            for of_it, wide in ((weights - of_bulk, spreads), (of_bulk, spreads * times_bulk))
+        ]
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            z = (nodes - middle[:, None]) / spreads[:, None]
-            slow[:, any_slow] = ndtr(z[:, any_slow])
-            in_bulk[:, any_bulk] = ndtr(z[:, any_bulk] / times_bulk)
-            over = slow @ of_slow + in_bulk @ of_bulk
+            over = sum(ndtr(places - (middle / wide)[:, None]) @ of_it for places, wide, of_it in parts)
             low, high = np.where(over > share, middle, low), np.where(over > share, high, middle)
         return at, np.append(0.0, spreads), np.append(0.0, (0.5 * (low + high) - unmoved) / spreads)
 

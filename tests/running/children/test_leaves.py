@@ -57,8 +57,8 @@ from evalspec.running.engines.engine import LeafWork, PieceOutcome
 from evalspec.running.engines.local import LocalEngine
 from evalspec.running.engines.pieces import Cut
 from evalspec.sources.parquet import Parquet
-
-pytestmark = pytest.mark.processes
+from tests import forked
+from tests.shared import shared_folder
 
 ROWS, LEAF = 5_500, 1_000
 SPEC = """
@@ -166,9 +166,11 @@ def alive_below() -> list[psutil.Process]:
 
 def _is_ours(process: psutil.Process) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE and any(
-            word.startswith("evalspec.") for word in process.cmdline()
-        )
+        words, parent = process.cmdline(), process.parent()
+        # One that was forked has the words of the server that it was forked off.
+        is_forked = str(forked.__file__) in words and parent is not None and parent.cmdline() == words
+        is_child = is_forked or any(word.startswith("evalspec.") for word in words)
+        return is_child and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
@@ -242,12 +244,12 @@ def test_leaves_of_training_rows_are_not_those_of_other_test_rows(folder: Path, 
     """What is looked for in one dataset comes from the other, which changes between two runs."""
     shutil.copytree(folder, tmp_path / "other")
     remove_leaves(tmp_path / "other" / "run")
-    first = [answer_again(job) for job in jobs_in(tmp_path / "other", 2)][3:]
+    first = [answer_again(job) for job in jobs_in(tmp_path / "other", 2)[3:]]
     for name, seed in (("a", 7), ("c", 8)):
         table = pq.read_table(tmp_path / "other" / "test" / f"{name}.parquet")
         pq.write_table(rows(len(table), seed), tmp_path / "other" / "test" / f"{name}.parquet")
-    resumed = [answer_again(job) for job in jobs_in(tmp_path / "other", 2)][3:]
-    fresh = [answer(job) for job in jobs_in(tmp_path / "other", 1)][3:]
+    resumed = [answer_again(job) for job in jobs_in(tmp_path / "other", 2)[3:]]
+    fresh = [answer(job) for job in jobs_in(tmp_path / "other", 1)[3:]]
     assert json.dumps(resumed) == json.dumps(fresh) != json.dumps(first)
 
 
@@ -278,6 +280,7 @@ def test_leaves_that_are_removed_while_a_child_writes_them_are_scanned(
     assert answer(job) == first
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_states_that_can_not_be_read_back_are_made_once_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is moved away while several children are at work: all of them write on to where it was."""
@@ -341,6 +344,7 @@ def killed(patch: pytest.MonkeyPatch, times: int) -> list[int]:
     return dead
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_a_leaf_whose_child_is_killed_is_looked_at_once_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = answer(jobs_in(folder, 1)[0])
@@ -357,6 +361,7 @@ def test_a_leaf_whose_child_is_killed_is_looked_at_once_more(folder: Path, monke
     assert not alive_below()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
@@ -374,16 +379,19 @@ def test_a_child_that_takes_too_much_is_ended(
     assert not alive_below()
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_children_that_are_killed_at_any_moment_change_nothing(folder: Path) -> None:
-    """Twenty times; at times the one that is killed is idle, or not there yet."""
+    """Eight times, and on until three were at work: at times the one that is killed is idle, or not there yet."""
     alone, chance, hits = answer(jobs_in(folder, 1)[0]), random.Random(5), 0
     log = folder / "run" / "logs" / "leaves-shift-lost.log"
-    for _ in range(20):
+    for number in range(20):
+        if number >= 8 and hits >= 3:
+            break
         log.unlink(missing_ok=True)
 
         def kill() -> None:
-            below = psutil.Process().children(recursive=True)
+            below = alive_below()
             if below:
                 with contextlib.suppress(psutil.Error):
                     chance.choice(below).send_signal(signal.SIGKILL)
@@ -399,6 +407,7 @@ def test_children_that_are_killed_at_any_moment_change_nothing(folder: Path) -> 
     assert hits >= 3 and not alive_below()
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_of_several_errors_the_first_leafs_is_told(folder: Path, tmp_path: Path) -> None:
     """As one process tells it: a label that is missing in two leaves, and another type of error in a third."""
@@ -478,6 +487,7 @@ def test_leaves_may_be_done_in_any_order_and_twice(seed: int) -> None:
     assert bytes(as_bytes(merged.state())) == bytes(as_bytes(whole.state()))
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_the_digest_of_leaves_is_that_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four portions and a half, in leaves of two; rows that a run kept before are not taken for those of the file."""
@@ -619,14 +629,24 @@ def logs_of(process: psutil.Process) -> Sequence[str]:
         return []
 
 
-@pytest.mark.proof
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
-@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_is_ended_leaves_no_child(tmp_path: Path, kill: signal.Signals) -> None:
+def write_large(folder: Path) -> None:
+    """Two datasets that children are at for some seconds."""
     rng = np.random.default_rng(0)
     for name in ("test", "traffic"):
         table = pa.table({f"x{i}": rng.normal(0, 1, 3_000_000) for i in range(12)})
-        pq.write_table(table, tmp_path / f"{name}.parquet")
+        pq.write_table(table, folder / f"{name}.parquet", use_dictionary=False, compression="none")
+
+
+@pytest.mark.processes
+@pytest.mark.proof
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks at /proc")
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_child(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, kill: signal.Signals
+) -> None:
+    large = shared_folder(tmp_path_factory, "leaves-large", write_large)
+    for name in ("test", "traffic"):
+        os.link(large / f"{name}.parquet", tmp_path / f"{name}.parquet")
     (tmp_path / "evalspec.yaml").write_text(
         SPEC.replace("path: test,", "path: test.parquet,").replace(", label: y", "").partition("  - check: integ")[0]
     )

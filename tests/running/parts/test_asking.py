@@ -36,8 +36,6 @@ from evalspec.running.subjects import Children, Subjects
 from tests.running.children.test_leaves import alive_below
 from tests.running.engines.fake import FakeCluster, use
 
-pytestmark = pytest.mark.processes
-
 ROWS = 2 * ANSWER_ROWS + 10_000
 SPEC = """
 evalspec: 1
@@ -195,6 +193,7 @@ def kill(child: Child, dead: list[int]) -> None:
     dead.append(child.pid)
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_a_worker_that_is_killed_changes_nothing(
     folder: Path, alone: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -205,6 +204,7 @@ def test_a_worker_that_is_killed_changes_nothing(
     assert [one["again"] for one in passes_of(tmp_path / "run")] == [1]
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 @pytest.mark.parametrize("seed", range(4))
 def test_workers_that_are_killed_at_any_moment_change_nothing(
@@ -266,6 +266,7 @@ def test_a_model_that_fails_on_some_rows_is_told_with_them(folder: Path, tmp_pat
     assert "\n" not in str(error.value) and not alive_below()
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 @pytest.mark.parametrize(
     ("model", "limits", "why"),
@@ -304,6 +305,7 @@ def _fresh() -> Iterator[None]:
     assert not alive_below()
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 @pytest.mark.usefixtures("_fresh")
 def test_nodes_give_the_bytes_of_one_process(
@@ -321,6 +323,7 @@ def test_nodes_give_the_bytes_of_one_process(
     assert (told["parts"], told["kept"], told["again"], len(told["lost"])) == (3, 0, 1, 1)
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 @pytest.mark.usefixtures("_fresh")
 def test_a_node_that_sees_another_model_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,6 @@ from evalspec.running.supervision import disturbance
 from tests.running.supervision.toy import write_toy
 from tests.stories.telling import command
 
-pytestmark = pytest.mark.processes
-
 REAL = disturbance.disturbance
 QUIET = {"processors": 4.0, "own": 1.0, "others_share": 0.0, "steal_share": 0.0}
 
@@ -79,6 +77,7 @@ def test_code_runs_under_trust_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("how", "ended", "limits"),
     [
@@ -248,6 +247,7 @@ def _of(gate: Path) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_nine_runs_are_kept_when_the_gate_is_killed_in_the_tenth(tmp_path: Path) -> None:
     gate = write_toy(tmp_path, "slow", seeds="11")
@@ -267,6 +267,7 @@ def test_nine_runs_are_kept_when_the_gate_is_killed_in_the_tenth(tmp_path: Path)
     assert len(events(gate)) == 11
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_an_interrupt_leaves_no_orphan_and_keeps_finished_runs(tmp_path: Path) -> None:
     gate = write_toy(tmp_path, "slow", seeds="6")
@@ -283,6 +284,7 @@ def test_an_interrupt_leaves_no_orphan_and_keeps_finished_runs(tmp_path: Path) -
     assert len(record.trainings[0].runs) == 6 and len(events(gate)) == 6
 
 
+@pytest.mark.processes
 @pytest.mark.proof
 def test_changed_code_is_trained_anew(tmp_path: Path) -> None:
     gate = write_toy(tmp_path, "slow", seeds="6")

@@ -15,6 +15,7 @@ from scipy import stats
 from evalspec.errors import InputError
 from evalspec.evidence.estimate import Estimate
 from evalspec.stats.calibration.expected_error import RmsCalibrationError, rms_calibration_error
+from evalspec.stats.calibration.rms_error import _quantile
 from evalspec.stats.calibration.squared_normals import quadratic_tails
 from tests.stats.simulated import ALLOWED, REPEATS, SIDES, Pair, bounded, enough, p_values, wrong_claims
 
@@ -173,3 +174,22 @@ def test_error_rates_with_clusters() -> None:
     found = enough(samples(), ALLOWED + 0.003, 1500)
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= ALLOWED + 0.003).all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.05, 1e-6, 1e-9])
+def test_a_quantile_far_in_the_lower_tail(level: float) -> None:
+    """Of one bin without an error it lies far below 1e-9 of the mean, where `n_to_decide` crashed."""
+    one = _quantile(level, np.array([0.25]), np.zeros(1))
+    assert one == pytest.approx(0.25 * stats.chi2.ppf(level, 1), rel=0.4)
+    assert quadratic_tails(one, np.array([0.25]), np.zeros(1))[0] == pytest.approx(level, rel=1e-3)
+    ten = _quantile(level, np.full(10, 0.1), np.zeros(10))
+    assert ten == pytest.approx(0.1 * stats.chi2.ppf(level, 10), rel=0.01)
+
+
+def test_rows_to_decide_where_all_rows_lie_in_one_bin() -> None:
+    rng = np.random.default_rng(10)
+    said = np.full(300, 0.8)
+    right = rng.random(300) < 0.8
+    found = rms_calibration_error(said, right, clusters=np.minimum(np.arange(300) // 2, 25))
+    needed = found.n_to_decide(0.05, 0.05)
+    assert needed is None or needed > 300

@@ -425,10 +425,14 @@ MOVED: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
 def test_wasserstein_in_the_reference_rows_own_unit_errs_no_more_often_than_allowed(kind: str, n: int) -> None:
     """S9: the populations differ by a step; told in the standard deviation of the reference rows that were drawn."""
     draw, step = MOVED[kind]
-    rng, found = np.random.default_rng([9, n]), []
-    for _ in range(60):
-        reference, current = draw(rng, n), draw(rng, n) + step
-        found.append(p_values(wasserstein(reference, current, rng=rng, alpha=0.05), step / reference.std(ddof=1)))
+    rng = np.random.default_rng([9, n])
+
+    def samples() -> Iterator[Pair]:
+        while True:
+            reference, current = draw(rng, n), draw(rng, n) + step
+            yield p_values(wasserstein(reference, current, rng=rng, alpha=0.05), step / reference.std(ddof=1))
+
+    found = enough(samples(), allowed(60), 60)
     assert bounded(found) == 1.0
     assert (wrong_claims(found) <= allowed(60)).all()
 
