@@ -539,7 +539,7 @@ class Subjects:
     def begin_again(self) -> None:
         """Have the child that read these datasets and models look at them again; `changed` waits for what it finds."""
         known = {name: one["files"] for name, one in self._known.items() if not self.datasets[name].objects}
-        # Whatever keeps it from that keeps `changed` from it too, which says so.
+        # As in `_look_on`.
         with contextlib.suppress(EvalspecError), self._reading() as child:
             child.tell({"do": "again", "files": known, "models": list(self.models)})
             self._looks_again = True
@@ -573,7 +573,8 @@ class Subjects:
             return
         try:
             answer = self._reader[1].answer(progress=self._observer.progress)
-        except WorkerError:
+        except EvalspecError:
+            # What keeps it from that keeps `_look` from it too, which says so.
             return
         self.datasets |= {name: before[name] for name in answer["same"]}
         self.models |= {name: ModelRecord.model_validate(one) for name, one in answer["models"].items()}

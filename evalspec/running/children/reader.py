@@ -33,7 +33,7 @@ def start(parts: SpecParts) -> Handler:
 
     def handle(question: Message, progress: Progress) -> Message:
         if question["do"] == "again":
-            return _again(question, parts)
+            return _again(question, parts, progress)
         name = str(question["name"])
         if question["do"] == "objects":
             return {"objects": _objects_now(name, parts)}
@@ -62,10 +62,11 @@ def _dataset(name: str, parts: SpecParts, question: Message, files: FilesWatch, 
     return {"record": record, "kept": writer.end(), "files": files.end()}
 
 
-def _again(question: Message, parts: SpecParts) -> Message:
+def _again(question: Message, parts: SpecParts, progress: Progress) -> Message:
     """Datasets whose files have the digests of the question, and models as they are now; what fails is left out."""
     same, models = [], {}
     for name, digest in question["files"].items():
+        progress(0.0, 1.0, f"reading {name}")
         with FilesWatch(parts.datasets[name], parts.access) as files:
             if files.digest() == digest:
                 same.append(name)
