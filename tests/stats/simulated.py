@@ -40,7 +40,8 @@ def until_settled(
 
     A sequential probability ratio test for each error: the largest rate that all samples show to be too high in 1 of
     1,000 cases at most, against the smallest one that they overlook in 1 of 1,000 at most. Of the latter and larger
-    ones no more than 1 in 1,000 ends the samples early. Where the rate lies in between, or over both, all are drawn.
+    ones no more than 1 in 1,000 ends the samples early, and none where those drawn so far err too often. Where the rate
+    lies in between, or over both, all are drawn.
 
     Args:
         samples: At least ``repeats``, or as many as there are.
@@ -52,7 +53,8 @@ def until_settled(
     References:
         Wald (1945), Sequential tests of statistical hypotheses, Annals of Mathematical Statistics 16(2).
     """
-    may = np.floor(np.asarray(most, dtype=np.float64) * repeats + 1e-9)
+    most = np.asarray(most, dtype=np.float64)
+    may = np.floor(most * repeats + 1e-9)
     low = np.where(may > 0, betaincinv(np.maximum(may, 1.0), repeats - may + 1.0, 0.001), 0.0)
     high = betaincinv(may + 1.0, repeats - may, 1.0 - MISSED)
     drawn: list[Sample] = []
@@ -62,7 +64,8 @@ def until_settled(
         now = np.asarray(errs(sample), dtype=np.float64)
         wrong, known = wrong + (now == 1.0), known + ~np.isnan(now)
         ratio = xlogy(wrong, low / high) + xlogy(known - wrong, (1.0 - low) / (1.0 - high))
-        if len(drawn) >= least and (ratio >= -math.log(MISSED)).all():
+        settled = (ratio >= -math.log(MISSED)) & (wrong <= most * known)
+        if len(drawn) >= least and settled.all():
             break
     return drawn
 
