@@ -244,10 +244,6 @@ def import_whole() -> None:
     sys.meta_path[:] = [one for one in sys.meta_path if not (isinstance(one, _Around) and one.name == TAKER)]
 
 
-PARTS_OF_SCIPY = ("scipy.stats", "scipy.optimize", "scipy.interpolate", "scipy.integrate")
-"""For scores, and for estimators of some kinds."""
-
-
 def sklearn_alone() -> None:
     """Keep scikit-learn from importing what its boosting does not need, which takes longer than all else of it.
 
@@ -260,26 +256,11 @@ def sklearn_alone() -> None:
         return
     with hidden("pandas", "rich"):
         try:
-            with later(*PARTS_OF_SCIPY):
+            with later("scipy.stats", "scipy.optimize", "scipy.interpolate", "scipy.integrate"):
                 import sklearn.ensemble
         except (ImportError, TypeError):
             # One that needs more of them than to call what is in them.
             import sklearn.ensemble  # noqa: F401
-
-
-def sklearn_for_answers() -> None:
-    """Import scikit-learn and skops as a model needs them that answers: a third of what they import is for others.
-
-    As in `sklearn_alone`, for good; a model that was trained on named columns imports pandas when it is asked.
-    """
-    numpy_without_tools()
-    with hidden("pandas", "rich", "pytest"):
-        try:
-            with later(*PARTS_OF_SCIPY):
-                skops_without_torch()
-        except (ImportError, TypeError):
-            # As there.
-            skops_without_torch()
 
 
 def skops_without_torch() -> None:

@@ -292,7 +292,7 @@ class Workers:
         for process in range(stage.first, processes):
             progress(process, processes, f"{model}, process {process + 1} of {processes}")
             began = now_ns()
-            with self._worker(model, process, whole=True) as worker:
+            with self._worker(model, process) as worker:
                 loaded = worker.ask({"do": "load"})
                 ready_s = (now_ns() - began) / 1e9
                 question = {
@@ -365,8 +365,8 @@ class Workers:
             self._ahead[model] = fresh_workers(self._job, model, self.answering.read)
         return self._ahead[model]
 
-    def _worker(self, model: str, process: int, *, whole: bool = False) -> Child:
-        return _worker(self._job, model, process, self.answering.read, whole=whole)
+    def _worker(self, model: str, process: int) -> Child:
+        return _worker(self._job, model, process, self.answering.read)
 
     def _prepared(
         self, worker: Child, schedule: Schedule, dataset: str, model: str, process: int, *, side: str = "",
@@ -433,8 +433,8 @@ def fresh_workers(job: CheckJob, model: str, read: dict[str, dict[str, str]]) ->
     return StartedAhead(lambda: _worker(job, model, next(numbers), read), together=together)
 
 
-def _worker(job: CheckJob, model: str, process: int, read: dict[str, dict[str, str]], *, whole: bool = False) -> Child:
-    return started(job, model, f"timing-{job.check.name}-{model}-{process}", read, whole=whole)
+def _worker(job: CheckJob, model: str, process: int, read: dict[str, dict[str, str]]) -> Child:
+    return started(job, model, f"timing-{job.check.name}-{model}-{process}", read)
 
 
 def _at(stage: AtLook, samples: Samples) -> Samples:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from evalspec.errors import InputError
-from evalspec.imports import sklearn_for_answers, skops_without_torch
+from evalspec.imports import skops_without_torch
 from evalspec.language.parts import Access, OutputName
 from evalspec.pipeline.loaded import Loaded, Tensor
 from evalspec.pipeline.model_fields import FileModel, usable_cpus
@@ -62,12 +62,6 @@ class Sklearn(FileModel):
         if self.device != "cpu":
             raise ValueError(f"device {self.device!r}: scikit-learn runs on the cpu")
         return self
-
-    def import_packages(self, *, whole: bool = True) -> None:
-        if whole:
-            super().import_packages()
-        else:
-            sklearn_for_answers()
 
     def runs_code(self) -> tuple[str, ...]:
         """The stages that are code, and a pickle."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -216,70 +214,6 @@ def test_ordinary_estimators_need_no_trust(tmp_path: Path, access: Access) -> No
         fed = {column: np.asarray(rows[column]) for column in rows} if hasattr(rows, "columns") else {"X": rows}
         np.testing.assert_array_equal(loaded.predict(fed)["predict"], estimator.predict(rows), err_msg=name)
         loaded.close()
-
-
-LEAN = """
-import sys
-from pathlib import Path
-import numpy as np
-from evalspec.language.parts import Access
-from evalspec.runtimes.sklearn import Sklearn
-folder = Path(sys.argv[1])
-model = Sklearn(path="tree.skops")
-model.import_packages(whole=False)
-assert not {"pandas", "scipy.stats"} & set(sys.modules)
-for path in sorted(folder.glob("*.skops")):
-    loaded = Sklearn(path=path.name, outputs={"label": "predict"}).load(Access(folder, trust=True), threads=1)
-    fed = {name: np.asarray(one) for name, one in np.load(path.with_suffix(".rows.npz"), allow_pickle=True).items()}
-    np.save(path.with_suffix(".npy"), loaded.predict(fed)["predict"])
-"""
-
-
-def _of_other_parts() -> dict[str, tuple[object, object]]:
-    """Estimators that compute with parts of scipy, fitted."""
-    from sklearn import calibration, ensemble, impute, preprocessing
-    from sklearn.cross_decomposition import PLSRegression
-    from sklearn.gaussian_process import GaussianProcessClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
-    def after(stage: object) -> object:
-        return make_pipeline(stage, LogisticRegression())
-
-    numbers = np.random.default_rng(4).normal(size=(90, 3))
-    holes = np.where(np.abs(numbers) > 2.0, np.nan, numbers)
-    classes = (numbers[:, 0] > 0).astype(int)
-    quantiles = preprocessing.QuantileTransformer(n_quantiles=20, output_distribution="normal")
-    estimators: dict[str, tuple[object, object]] = {
-        "quantiles": (after(quantiles), numbers),
-        "powers": (after(preprocessing.PowerTransformer()), numbers),
-        "splines": (after(preprocessing.SplineTransformer()), numbers),
-        "isotonic": (calibration.CalibratedClassifierCV(LogisticRegression(), method="isotonic"), numbers),
-        "process": (GaussianProcessClassifier(random_state=0), numbers),
-        "frequent": (after(impute.SimpleImputer(strategy="most_frequent")), holes),
-        "neighbours": (after(impute.KNNImputer()), holes),
-        "votes": (ensemble.VotingClassifier([("a", LogisticRegression())]), numbers),
-        "least_squares": (PLSRegression(1), numbers),
-    }
-    for estimator, rows in estimators.values():
-        estimator.fit(rows, classes)  # type: ignore[attr-defined]
-    return estimators
-
-
-@pytest.mark.proof
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_with_fewer_imports_answers_are_the_same(tmp_path: Path) -> None:
-    import skops.io
-
-    expected = {}
-    for name, (estimator, rows) in (_fitted() | _of_other_parts()).items():
-        skops.io.dump(estimator, tmp_path / f"{name}.skops")
-        fed = {column: np.asarray(rows[column]) for column in rows} if hasattr(rows, "columns") else {"X": rows}
-        np.savez(tmp_path / f"{name}.rows.npz", **fed)
-        expected[name] = estimator.predict(rows)
-    subprocess.run([sys.executable, "-c", LEAN, str(tmp_path)], check=True)
-    for name, answers in expected.items():
-        np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), answers, err_msg=name)
 
 
 def test_a_foreign_type_beside_a_tree_is_named_alone(tmp_path: Path, access: Access) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
@@ -104,16 +103,6 @@ class Model(Part):
     def answers_rows(self) -> bool:
         """True if it gives an answer to each row, which can be judged and timed."""
         return True
-
-    def import_packages(self, *, whole: bool = True) -> None:
-        """Import what answers: `packages`, before the model is loaded.
-
-        Args:
-            whole: With all that these ask for, as where a start is timed; else what only others need may wait until
-                somebody uses it.
-        """
-        for package in self.packages:
-            import_module(package)
 
     def artifact_model(self, access: Access) -> Model | None:
         """Model that runs the artifact behind answers in files; None: there is none, or it can't be run."""

@@ -92,8 +92,6 @@ class WorkerJob:
     parts: SpecParts
     model: str
     threads: int
-    whole: bool = False
-    """Its start or its memory is measured: it imports all that the model's libraries ask for."""
 
     @property
     def foreign_code(self) -> bool:

@@ -56,7 +56,8 @@ class _Worker:
             arrow_without_pandas()
         self.code = _code_files(self.model, job.parts.access)
         began = now_ns()
-        self.model.import_packages(whole=job.whole or job.foreign_code)
+        for package in self.model.packages:
+            importlib.import_module(package)
         imported = now_ns()
         with self._code_runs():
             self.loaded = self.model.load(job.parts.access, threads=job.threads)

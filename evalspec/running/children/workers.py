@@ -116,7 +116,7 @@ class Answering:
         return worker
 
 
-def started(job: CheckJob, model: str, log: str, read: dict[str, dict[str, str]], *, whole: bool = False) -> Child:
+def started(job: CheckJob, model: str, log: str, read: dict[str, dict[str, str]]) -> Child:
     """A fresh worker that holds a model.
 
     Args:
@@ -124,11 +124,10 @@ def started(job: CheckJob, model: str, log: str, read: dict[str, dict[str, str]]
         model: Its name.
         log: Name of its log.
         read: Takes the files that the model's code was seen to read.
-        whole: As in `WorkerJob`.
     """
     return Child(
         "evalspec.running.children.worker",
-        WorkerJob(job.parts, model, job.threads, whole),
+        WorkerJob(job.parts, model, job.threads),
         limits=job.limits,
         log=job.evidence.parent / "logs" / f"{log}.log",
         environment=job.environment,
