@@ -79,7 +79,8 @@ def _watch(guarded: int) -> None:
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    status = None
+    # That forgets the signal of one that has ended already.
+    status, _ = _reaped(guarded)
     while status is None and signal.sigwait((signal.SIGTERM, signal.SIGCHLD)) == signal.SIGCHLD:
         status, _ = _reaped(guarded)
     until = time.monotonic() + SWEEP_S

@@ -145,7 +145,10 @@ class _LaterAttribute:
 
 
 def _imported(module: str, name: str) -> Any:
-    return getattr(importlib.import_module(module), name)
+    found = importlib.import_module(module)
+    if isinstance(found, _LaterPackage):
+        raise TypeError(f"{module}.{name} is used while others are imported")
+    return getattr(found, name)
 
 
 class _LaterPackage(ModuleType):

@@ -95,3 +95,15 @@ def test_an_end_is_waited_for_with_a_descriptor_of_the_process_or_without(
     assert sleeper.wait(0.05) is None
     sleeper.end()
     assert sleeper.ended not in (None, 0)
+
+
+def test_one_that_ends_at_once_is_known_to_have_ended(tmp_path: Path) -> None:
+    """Before its guardian waits: Linux forgets a signal that is pending when it is set to its default."""
+    for _ in range(25):
+        begun = time.monotonic()
+        with (tmp_path / "log").open("wb") as log:
+            command = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())]
+            guarded = Guarded(command, log, then=["/bin/true"])
+        guarded.wait(10.0)
+        assert guarded.ended == 0 and time.monotonic() - begun < 9.0
+        guarded.end()

@@ -348,14 +348,26 @@ class _Run:
             self.servers.ensure(name for one in self.plan.checks for name in one.models)
         measured, answers = self.checks, self.witness.end()
         self.checks = voided(measured, answers)
-        self.screens = self._screens()
+        try:
+            screens = self._screens()
+        except KeyboardInterrupt:
+            self._void_changed(measured, answers)
+            raise
+        self.screens = self._screens() if self._void_changed(measured, answers) else screens
+
+    def _void_changed(self, measured: list[CheckRecord], answers: Mapping[str, str]) -> bool:
+        """Void what was measured of files that are not the same any more; whether there are any.
+
+        Args:
+            measured: Checks as they were measured.
+            answers: How answers of servers differ.
+        """
         changed = self.subjects.changed()
         for one in self.plan.checks:
             if self._named(one.check) != self.named[one.check.name]:
                 changed[f"check {one.check.name}"] = f"a file that {one.check.name} names"
-        if changed:
-            self.checks = voided(void_changed(measured, changed), answers)
-            self.screens = self._screens()
+        self.checks = voided(void_changed(measured, changed), answers)
+        return bool(changed)
 
     # -- checks -------------------------------------------------------------------------------------------------
 

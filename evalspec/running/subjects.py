@@ -167,8 +167,8 @@ class Subjects:
         """Workers that hold a model for the next dataset, by model."""
         self._reader: tuple[contextlib.ExitStack, Child] | None = None
         """Child that read the datasets, and will read them again at the end."""
-        self._looks_again = False
-        """It was told to, and has not answered."""
+        self._again: tuple[list[str], list[str]] | None = None
+        """Datasets and models at which it was told to look again, and of which it has not answered."""
         self._loading: set[str] = set()
         """Models whose workers have not yet said that they are loaded."""
         self._digests: dict[str, str] = {}
@@ -539,17 +539,19 @@ class Subjects:
     def begin_again(self) -> None:
         """Have the child that read these datasets and models look at them again; `changed` waits for what it finds."""
         known = {name: one["files"] for name, one in self._known.items() if not self.datasets[name].objects}
+        if not known and not self.models:
+            return
         # As in `_look_on`.
         with contextlib.suppress(EvalspecError), self._reading() as child:
             child.tell({"do": "again", "files": known, "models": list(self.models)})
-            self._looks_again = True
+            self._again = list(known), list(self.models)
 
     def changed(self) -> dict[str, str]:
         """Changes since datasets and models were described, in words, by ``dataset NAME`` or ``model NAME``."""
         now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
         now._reader, self._reader = self._reader, None
         now._known = self._known
-        now._looks_again, self._looks_again = self._looks_again, False
+        now._again, self._again = self._again, None
         try:
             now._look_on(self.datasets)
             left = [name for name, one in self.datasets.items() if name not in now.datasets and not one.objects]
@@ -569,15 +571,18 @@ class Subjects:
 
     def _look_on(self, before: Mapping[str, DatasetRecord]) -> None:
         """Take over what the child has found that was asked to look again: of datasets, those that are as before."""
-        if not self._looks_again or self._reader is None:
+        if self._again is None or self._reader is None:
             return
+        datasets, models = self._again
+        limit_s = (len(datasets) + len(models)) * self._children.limits.time_s
         try:
-            answer = self._reader[1].answer(progress=self._observer.progress)
+            answer = self._reader[1].answer(progress=self._observer.progress, time_s=limit_s)
         except EvalspecError:
             # What keeps it from that keeps `_look` from it too, which says so.
             return
-        self.datasets |= {name: before[name] for name in answer["same"]}
-        self.models |= {name: ModelRecord.model_validate(one) for name, one in answer["models"].items()}
+        same, now = zip(datasets, answer["same"], strict=True), zip(models, answer["models"], strict=True)
+        self.datasets |= {name: before[name] for name, is_same in same if is_same}
+        self.models |= {name: ModelRecord.model_validate(one) for name, one in now if one is not None}
 
     def _objects_changed(self) -> dict[str, str]:
         """Objects that have other stamps by now than when they were read, in words, by ``dataset NAME``."""

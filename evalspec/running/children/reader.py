@@ -63,16 +63,20 @@ def _dataset(name: str, parts: SpecParts, question: Message, files: FilesWatch, 
 
 
 def _again(question: Message, parts: SpecParts, progress: Progress) -> Message:
-    """Datasets whose files have the digests of the question, and models as they are now; what fails is left out."""
-    same, models = [], {}
+    """Whether the files of each dataset have the digest of the question, and each model as it is now.
+
+    They are in the order of the question, since a name may hold what is hidden in answers; None: a model can't be read.
+    """
+    same, models = [], []
     for name, digest in question["files"].items():
         progress(0.0, 1.0, f"reading {name}")
         with FilesWatch(parts.datasets[name], parts.access) as files:
-            if files.digest() == digest:
-                same.append(name)
+            same.append(files.digest() == digest)
     for name in question["models"]:
+        record = None
         with contextlib.suppress(EvalspecError):
-            models[name] = model_record(name, parts.models[name], parts.access).model_dump(mode="json")
+            record = model_record(name, parts.models[name], parts.access).model_dump(mode="json")
+        models.append(record)
     return {"same": same, "models": models}
 
 

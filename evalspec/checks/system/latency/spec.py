@@ -120,7 +120,7 @@ class Latency(Check):
     busy with other work, which can only make answers later, all but what held in spite of it, and jitter and the pairs
     altogether (they are watched by themselves); and, unless the requirement is violated all the same, frames that our
     generator sent late (at the percentile required; decided again without the lag) and answers from a cache.
-    The audit for caching asks 400 times twice, or until 20 s have passed and it has asked 40 times: the second time may
+    The audit for caching asks 400 times twice, or until 20 s have passed and it has asked 60 times: the second time may
     save at most 10 % of the time (95 % lower bound, t over 20 blocks). In process it asks for the same item again, in a
     fresh process before all else. A server has been asked for every row before: there the first of a pair is the row
     with one number changed in its last digits, the second the row itself. Rows without numbers can't be audited so:
