@@ -63,7 +63,7 @@ def _dataset(name: str, parts: SpecParts, question: Message, files: FilesWatch, 
 
 
 def _again(question: Message, parts: SpecParts, progress: Progress) -> Message:
-    """Whether the files of each dataset have the digest of the question, and each model as it is now.
+    """Answer whether the files of each dataset have the digest of the question, with each model as it is now.
 
     They are in the order of the question, since a name may hold what is hidden in answers; None: a model can't be read.
     """
