@@ -46,7 +46,7 @@ class _Loop:
         until = self.end + int(schedule.min_s * 1e9)
         limit = self.end + int(schedule.measuring_s * 1e9)
         if schedule.ample_s is not None:
-            return self._until_ample(schedule, limit)
+            return self._until_ample(schedule, min(limit, self.end + int(schedule.ample_s * 1e9)), limit)
         repeats = schedule.repeats
         size = max(1, min(AT_ONCE, ROWS_AT_ONCE // schedule.batch) // repeats) * repeats
         while (left := schedule.queries - (self.sink.count - self.first)) > 0 or self.end < until:
@@ -58,9 +58,8 @@ class _Loop:
             self._some(counted if left > 0 else (repeats if repeats > 1 else size), repeats, stop)
         return True
 
-    def _until_ample(self, schedule: Schedule, limit_ns: int) -> bool:
-        """The fewest queries, then as many of the others as there is time for."""
-        ample_ns = min(limit_ns, self.end + int((schedule.ample_s or 0.0) * 1e9))
+    def _until_ample(self, schedule: Schedule, ample_ns: int, limit_ns: int) -> bool:
+        """The fewest queries, then as many of the others as there is time for; each are planned at once."""
         self._some(schedule.fewest, schedule.repeats, limit_ns)
         if self.sink.count - self.first < schedule.fewest:
             return False

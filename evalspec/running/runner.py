@@ -342,7 +342,7 @@ class _Run:
         """Void what was measured of what is not the same any more, and let screens look at what stands."""
         if self.options.draft:
             return
-        self.subjects.begin_again()
+        self.subjects.begin_second_look()
         # A server that a check has killed is started again first: its answers are what is asked for.
         with contextlib.suppress(EvalspecError):
             self.servers.ensure(name for one in self.plan.checks for name in one.models)

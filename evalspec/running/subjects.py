@@ -167,7 +167,7 @@ class Subjects:
         """Workers that hold a model for the next dataset, by model."""
         self._reader: tuple[contextlib.ExitStack, Child] | None = None
         """Child that read the datasets, and will read them again at the end."""
-        self._again: tuple[list[str], list[str]] | None = None
+        self._second_look: tuple[list[str], list[str]] | None = None
         """Datasets and models at which it was told to look again, and of which it has not answered."""
         self._loading: set[str] = set()
         """Models whose workers have not yet said that they are loaded."""
@@ -536,22 +536,22 @@ class Subjects:
         if model in self.models:
             self.models[model] = self.models[model].model_copy(update={"digest": None})
 
-    def begin_again(self) -> None:
+    def begin_second_look(self) -> None:
         """Have the child that read these datasets and models look at them again; `changed` waits for what it finds."""
         known = {name: one["files"] for name, one in self._known.items() if not self.datasets[name].objects}
         if not known and not self.models:
             return
         # As in `_look_on`.
         with contextlib.suppress(EvalspecError), self._reading() as child:
-            child.tell({"do": "again", "files": known, "models": list(self.models)})
-            self._again = list(known), list(self.models)
+            child.tell({"do": "second look", "files": known, "models": list(self.models)})
+            self._second_look = list(known), list(self.models)
 
     def changed(self) -> dict[str, str]:
         """Changes since datasets and models were described, in words, by ``dataset NAME`` or ``model NAME``."""
         now = Subjects(self.parts, self._children, self._journal, self._observer, JournalEvents(), keeps=False)
         now._reader, self._reader = self._reader, None
         now._known = self._known
-        now._again, self._again = self._again, None
+        now._second_look, self._second_look = self._second_look, None
         try:
             now._look_on(self.datasets)
             left = [name for name, one in self.datasets.items() if name not in now.datasets and not one.objects]
@@ -571,9 +571,9 @@ class Subjects:
 
     def _look_on(self, before: Mapping[str, DatasetRecord]) -> None:
         """Take over what the child has found that was asked to look again: of datasets, those that are as before."""
-        if self._again is None or self._reader is None:
+        if self._second_look is None or self._reader is None:
             return
-        datasets, models = self._again
+        datasets, models = self._second_look
         limit_s = (len(datasets) + len(models)) * self._children.limits.time_s
         try:
             answer = self._reader[1].answer(progress=self._observer.progress, time_s=limit_s)

@@ -7,6 +7,7 @@ real trainings are broken.
 import argparse
 import io
 import json
+import math
 import os
 import time
 from pathlib import Path
@@ -31,19 +32,19 @@ def rows(name):
 
 
 def fresh(draw):
-    """The net and Adam's two moments, each a flat array."""
-    net = views(np.zeros(sum(int(np.prod(shape)) for shape in SHAPES.values()), np.float32))
-    for one in net.values():
+    """The net and Adam's two moments, each a flat array that is changed in place, and the parts of the net."""
+    net, first, second = np.zeros((3, sum(math.prod(shape) for shape in SHAPES.values())), np.float32)
+    parts = views(net)
+    for one in parts.values():
         one[...] = draw.normal(0, 0.08, one.shape)
-    flat = net["a"].base
-    return {"step": 0, "net": flat, "first": np.zeros_like(flat), "second": np.zeros_like(flat)}
+    return {"step": 0, "net": net, "first": first, "second": second, "parts": parts}
 
 
 def views(flat):
     """Parts of a flat array, by name."""
     parts, start = {}, 0
     for name, shape in SHAPES.items():
-        many = int(np.prod(shape))
+        many = math.prod(shape)
         parts[name] = flat[start : start + many].reshape(shape)
         start += many
     return parts
@@ -56,7 +57,7 @@ def scores(net, pixels):
 
 def learn(state, pixels, digits):
     """One step of Adam; returns the loss."""
-    net, many = views(state["net"]), len(digits)
+    net, many = state["parts"], len(digits)
     hidden, out = scores(net, pixels)
     out -= out.max(axis=1, keepdims=True)
     share = np.exp(out)
@@ -173,7 +174,7 @@ def main():
             if state["step"] % EVALUATE == 0:
                 line = {
                     "t": round(time.time() - begun, 4), "step": state["step"], "samples": state["step"] * BATCH,
-                    "train_loss": loss, "val_accuracy": accuracy(views(state["net"]), *valid),
+                    "train_loss": loss, "val_accuracy": accuracy(state["parts"], *valid),
                 }  # fmt: skip
                 log.write(json.dumps(line) + "\n")
                 if asked.flaw == "stale" and shipped is None:

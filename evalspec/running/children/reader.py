@@ -32,8 +32,8 @@ def start(parts: SpecParts) -> Handler:
     parts.spare_pandas()
 
     def handle(question: Message, progress: Progress) -> Message:
-        if question["do"] == "again":
-            return _again(question, parts, progress)
+        if question["do"] == "second look":
+            return _second_look(question, parts, progress)
         name = str(question["name"])
         if question["do"] == "objects":
             return {"objects": _objects_now(name, parts)}
@@ -62,7 +62,7 @@ def _dataset(name: str, parts: SpecParts, question: Message, files: FilesWatch, 
     return {"record": record, "kept": writer.end(), "files": files.end()}
 
 
-def _again(question: Message, parts: SpecParts, progress: Progress) -> Message:
+def _second_look(question: Message, parts: SpecParts, progress: Progress) -> Message:
     """Answer whether the files of each dataset have the digest of the question, with each model as it is now.
 
     They are in the order of the question, since a name may hold what is hidden in answers; None: a model can't be read.

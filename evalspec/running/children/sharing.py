@@ -174,9 +174,10 @@ def start(job: None) -> Handler:
         if question["do"] == "begin":
             if question["foreign"]:
                 import_whole()
-            for module in question["imports"]:
-                with contextlib.suppress(ImportError), uncollected():
-                    getattr(import_module(module), "load_ahead", _nothing)()
+            with uncollected():
+                for module in question["imports"]:
+                    with contextlib.suppress(ImportError):
+                        getattr(import_module(module), "load_ahead", _nothing)()
             return {}
         if question["do"] == "screen":
             return screener.handle(question, progress)

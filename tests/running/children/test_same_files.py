@@ -82,6 +82,6 @@ def test_looked_at_again_what_is_as_before_is_named(tmp_path: Path) -> None:
 
     known = {name: ask({"do": "dataset", "name": name})["files"] for name in parts}
     dataset(tmp_path / "b", [1, 3])
-    assert ask({"do": "again", "files": known, "models": []}) == {"same": [True, False], "models": []}
+    assert ask({"do": "second look", "files": known, "models": []}) == {"same": [True, False], "models": []}
     (tmp_path / "a" / "a.parquet").unlink()
-    assert ask({"do": "again", "files": known, "models": []}) == {"same": [False, False], "models": []}
+    assert ask({"do": "second look", "files": known, "models": []}) == {"same": [False, False], "models": []}
