@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from evalspec.stats.types import FloatArray
 POWER = 0.8
 FEWEST_CARRYING = 10.0
 """Rows' worth of deviations that must carry a bootstrap's variance; with fewer its bounds err too often."""
+CLOSEST, CLOSE = 20, 1e-11
+"""Steps of a search before it is left to bisection, and the width that it ends at: less than where bisection ends."""
 _Z_LIMIT = 8.0
+_STEEPEST = 40.0
 
 
 def carrying(deviations: FloatArray, units: FloatArray | None = None) -> float:
@@ -38,11 +41,104 @@ def scaled(values: FloatArray) -> FloatArray:
     return np.ldexp(values, -math.frexp(float(np.abs(values).max(initial=0.0)))[1])
 
 
-def clears(bound: float | None, threshold: float, side: Side) -> bool:
-    """True if a bound lies on the far side of the threshold, or on it."""
-    if bound is None:
-        return False
-    return bound >= threshold if side == "lower" else bound <= threshold
+class Falling:
+    """A function that falls, or stays, as its argument rises; it is evaluated once at each argument.
+
+    Args:
+        function: Of a finite argument, such as the p-value that an error lies within a threshold.
+    """
+
+    __slots__ = ("_function", "_known")
+
+    def __init__(self, function: Callable[[float], float]) -> None:
+        self._function = function
+        self._known: dict[float, float] = {}
+
+    def __call__(self, argument: float) -> float:
+        """Its value."""
+        value = self._known.get(argument)
+        if value is None:
+            value = self._known[argument] = self._function(argument)
+        return value
+
+    def crossing(self, level: float) -> Crossing:
+        """Search for the arguments at which it is at most ``level``; what it was asked before is known."""
+        return Crossing(self, level, self._known)
+
+
+class Crossing:
+    """Search for the arguments at which a falling function is at most a level: all from some argument on.
+
+    Args:
+        falling: The function.
+        level: The level.
+        known: Argument: value.
+    """
+
+    __slots__ = ("_above", "_falling", "_level", "_under")
+
+    def __init__(self, falling: Falling, level: float, known: Mapping[float, float]) -> None:
+        self._falling, self._level = falling, level
+        self._above = max((at for at, value in known.items() if value > level), default=-math.inf)
+        self._under = min((at for at, value in known.items() if value <= level), default=math.inf)
+
+    def reached(self, argument: float) -> bool:
+        """True if the function is at most the level there; it is evaluated only where that is not known."""
+        if argument >= self._under:
+            return True
+        if argument <= self._above:
+            return False
+        reached = self._falling(argument) <= self._level
+        if reached:
+            self._under = argument
+        else:
+            self._above = argument
+        return reached
+
+    def close_in(self, low: float, high: float, scale: Callable[[float], float], tolerance: float) -> float:
+        """Look closely at where the level is reached, so that `reached` is known nearly everywhere.
+
+        Args:
+            low: An argument at which it may not be reached.
+            high: A larger one.
+            scale: On which the function is nearly straight.
+            tolerance: Width that is narrow enough.
+
+        Returns:
+            The largest argument from ``low`` on at which the level is known not to be reached.
+
+        References:
+            Dowell, Jarratt (1971), A modified regula falsi method for computing the root of an equation, BIT 11.
+        """
+        if self.reached(low) or not self.reached(high):
+            return low
+        low, high = max(low, self._above), min(high, self._under)
+        level = scale(self._level)
+        over, under = scale(self._falling(low)) - level, level - scale(self._falling(high))
+        side = 0
+        for _ in range(CLOSEST):
+            if high - low <= tolerance:
+                break
+            step = (high - low) * over / (over + under) if over + under > 0.0 else 0.0
+            # Half the tolerance away from the nearer end: if the crossing is there, the further end comes as close.
+            at = low + min(max(step, 0.5 * tolerance), high - low - 0.5 * tolerance)
+            if not low < at < high:
+                break
+            here = scale(self._falling(at)) - level
+            if self.reached(at):
+                over *= 0.5 if side > 0 else 1.0
+                high, under, side = at, -here, 1
+            else:
+                under *= 0.5 if side < 0 else 1.0
+                low, over, side = at, here, -1
+        return low
+
+
+def _normal_score(p_value: float) -> float:
+    """The p-value on the normal scale, finite."""
+    from scipy.special import ndtri
+
+    return min(max(float(ndtri(p_value)), -_STEEPEST), _STEEPEST)
 
 
 def p_from_bounds(bound: Callable[[float, Side], float | None], threshold: float, side: Side) -> float:
@@ -58,15 +154,22 @@ def p_from_bounds(bound: Callable[[float, Side], float | None], threshold: float
     """
     from scipy.special import ndtr
 
+    def room(score: float) -> float:
+        reached = bound(float(ndtr(score)), side)
+        return -1.0 if reached is None else reached - threshold if side == "lower" else threshold - reached
+
     low, high = -_Z_LIMIT, _Z_LIMIT
-    if not clears(bound(float(ndtr(low)), side), threshold, side):
+    missed = Falling(room).crossing(math.nextafter(0.0, -1.0))
+    if missed.reached(low):
         return 1.0
     for _ in range(48):
         middle = 0.5 * (low + high)
-        if clears(bound(float(ndtr(middle)), side), threshold, side):
+        if not missed.reached(middle):
             low = middle
-        else:
-            high = middle
+            continue
+        if high == _Z_LIMIT:
+            missed.close_in(low, middle, float, 1e-13)
+        high = middle
     return float(ndtr(-low))
 
 
@@ -85,49 +188,54 @@ def bound_from_p(
     Returns:
         The bound; the limit itself where nothing short of it is cleared.
     """
-    alpha = 1.0 - confidence
-    outer = limits[0] if side == "lower" else limits[1]
-    inner = start
-    if p_value(inner, side) <= alpha:
-        inner = limits[1] if side == "lower" else limits[0]
-        outer = start
-    if p_value(outer, side) > alpha:
-        return outer
-    while abs(outer - inner) > 1e-10 * (1.0 + abs(outer)):
-        middle = 0.5 * (outer + inner)
-        if p_value(middle, side) <= alpha:
-            outer = middle
-        else:
-            inner = middle
-    return outer
+    if side == "upper":
+        return upper_of_largest([Falling(lambda threshold: p_value(threshold, side))], confidence, start, limits)
+    return lower_bound(Falling(lambda mirrored: p_value(-mirrored, side)), confidence, start, limits)
 
 
-def upper_of_largest(
-    p_values: Sequence[Callable[[float], float]], confidence: float, start: float, limits: tuple[float, float]
-) -> float:
-    """The upper `bound_from_p` of the largest of several p-values.
-
-    One that is cleared at a threshold is cleared at all larger ones, and is not asked there again.
+def lower_bound(mirrored: Falling, confidence: float, start: float, limits: tuple[float, float]) -> float:
+    """The lower `bound_from_p`.
 
     Args:
-        p_values: Each falls, or stays, as the threshold rises.
+        mirrored: The p-value at a threshold times -1.
         confidence: One-sided.
         start: As in `bound_from_p`.
         limits: As in `bound_from_p`.
     """
-    cleared = [math.inf] * len(p_values)
+    return -upper_of_largest([mirrored], confidence, -start, (-limits[1], -limits[0]))
 
-    def largest(threshold: float, _: Side) -> float:
-        largest_p = 0.0
-        for index, p_value in enumerate(p_values):
-            if threshold < cleared[index]:
-                here = p_value(threshold)
-                largest_p = max(largest_p, here)
-                if here <= 1.0 - confidence:
-                    cleared[index] = threshold
-        return largest_p
 
-    return bound_from_p(largest, confidence, "upper", start, limits)
+def upper_of_largest(
+    p_values: Sequence[Falling], confidence: float, start: float, limits: tuple[float, float]
+) -> float:
+    """The upper `bound_from_p` of the largest of several p-values.
+
+    Args:
+        p_values: Of a threshold.
+        confidence: One-sided.
+        start: As in `bound_from_p`.
+        limits: As in `bound_from_p`.
+    """
+    searches = [one.crossing(1.0 - confidence) for one in p_values]
+
+    def cleared(threshold: float) -> bool:
+        return all(one.reached(threshold) for one in searches)
+
+    inner, outer = start, limits[1]
+    if cleared(inner):
+        inner, outer = limits[0], start
+    if not cleared(outer):
+        return outer
+    low = inner
+    for one in searches:
+        low = one.close_in(low, outer, _normal_score, CLOSE)
+    while abs(outer - inner) > 1e-10 * (1.0 + abs(outer)):
+        middle = 0.5 * (outer + inner)
+        if cleared(middle):
+            outer = middle
+        else:
+            inner = middle
+    return outer
 
 
 def p_not_beyond(p_value: float, value: float | None, threshold: float, side: Side) -> float:

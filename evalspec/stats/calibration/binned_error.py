@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from functools import cached_property
 
 from evalspec.evidence.estimate import Estimate, Side
 from evalspec.stats.calibration.bins import Bins
 from evalspec.stats.calibration.gap import GapDesign, why_unbounded
-from evalspec.stats.invert import bound_from_p, bound_not_beyond, p_not_beyond, upper_of_largest
-
-
-def once_each(p_values: Iterable[Callable[[float], float]]) -> tuple[Callable[[float], float], ...]:
-    """The same p-values, reckoned once a threshold: bisections at all confidences ask about the same thresholds."""
-    return tuple(lru_cache(maxsize=None)(one) for one in p_values)
+from evalspec.stats.invert import Falling, bound_not_beyond, lower_bound, p_not_beyond, upper_of_largest
 
 
 class BinnedError(Estimate):
@@ -40,12 +35,17 @@ class BinnedError(Estimate):
 
     @cached_property
     @abstractmethod
-    def _within(self) -> Sequence[Callable[[float], float]]:
-        """p-values that it lies within a threshold, of which the largest counts; each asked for once a threshold."""
+    def _within(self) -> Sequence[Falling]:
+        """p-values that it lies within a threshold, of which the largest counts."""
 
     @abstractmethod
     def _beyond(self, threshold: float) -> float:
         """The p-value that it lies beyond a threshold."""
+
+    @cached_property
+    def _mirrored(self) -> Falling:
+        """The p-value that it lies beyond a threshold, at that threshold times -1."""
+        return Falling(lambda mirrored: self._p(-mirrored, "lower"))
 
     def _p(self, threshold: float, side: Side) -> float:
         if threshold < 0 or threshold > 1:
@@ -65,7 +65,7 @@ class DebiasedError(BinnedError):
         if side == "upper":
             bound = upper_of_largest(self._within, confidence, self.value, (0.0, 1.0))
         else:
-            bound = bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+            bound = lower_bound(self._mirrored, confidence, self.value, (0.0, 1.0))
         return bound_not_beyond(bound, self.value, confidence, side)
 
     def p_value(self, threshold: float, side: Side) -> float | None:

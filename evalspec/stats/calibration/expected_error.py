@@ -10,14 +10,13 @@ what cancels inside of a bin does not pass where the rows are enough to see it; 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
 
-from evalspec.stats.calibration.binned_error import DebiasedError, once_each
+from evalspec.stats.calibration.binned_error import DebiasedError
 from evalspec.stats.calibration.bins import (
     EXPECTED_WRONG,
     Bins,
@@ -44,6 +43,7 @@ from evalspec.stats.calibration.rms_error import RmsCalibrationError, rms_calibr
 from evalspec.stats.calibration.sample_size import NULL, Truth, n_for_power
 from evalspec.stats.calibration.temperature import apply_temperature, fit_temperature, halves
 from evalspec.stats.calibration.top_label import top_label
+from evalspec.stats.invert import Falling
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 from evalspec.stats.value_only import ValueOnly
 
@@ -137,11 +137,12 @@ class CalibrationError(DebiasedError):
         return self._overall.beyond(threshold) if len(self.bins.count) == 1 else self._p_fail(threshold)
 
     @cached_property
-    def _within(self) -> tuple[Callable[[float], float], ...]:
+    def _within(self) -> tuple[Falling, ...]:
         """p-values that all rows, and the kinds of bins that are asked, lie within a threshold."""
         few = quarters(self.bins, self.spreads[1], self._cells, self.design_effect, absolute)
         asked = (*self.spreads[1:], *few)
-        return once_each([self._p_overall, *(partial(one.within, design=self.design) for one in asked)])
+        finer = (Falling(partial(one.within, design=self.design)) for one in asked)
+        return (Falling(self._p_overall), *finer)
 
     def _p_overall(self, threshold: float) -> float:
         """p-value of the gap over all rows, which may say more where all bins lie a little to the same side.

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats.calibration.binned_error import BinnedError, once_each
+from evalspec.stats.calibration.binned_error import BinnedError
 from evalspec.stats.calibration.bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, picked
 from evalspec.stats.calibration.finer_bins import Spread, absolute, bin_of, finer
 from evalspec.stats.calibration.gap import (
@@ -19,7 +19,7 @@ from evalspec.stats.calibration.gap import (
     design_of_gap,
     overall_gap,
 )
-from evalspec.stats.invert import NByScaling, bound_from_p, upper_of_largest
+from evalspec.stats.invert import Falling, NByScaling, lower_bound, upper_of_largest
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
 
@@ -62,7 +62,7 @@ class MaximumCalibrationError(BinnedError, NByScaling):
             return None
         if side == "upper":
             return upper_of_largest(self._within, confidence, self.value, (0.0, 1.0))
-        return bound_from_p(self._p, confidence, side, self.value, (0.0, 1.0))
+        return lower_bound(self._mirrored, confidence, self.value, (0.0, 1.0))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """p-value from the bins' binomial tails."""
@@ -72,12 +72,12 @@ class MaximumCalibrationError(BinnedError, NByScaling):
         return min(1.0, len(self._parts) * min(gap.beyond(threshold) for gap, _ in self._parts))
 
     @cached_property
-    def _within(self) -> tuple[Callable[[float], float], ...]:
+    def _within(self) -> tuple[Falling, ...]:
         """p-values that each bin, and what is finer inside of it, lies within a threshold."""
         p_values: list[Callable[[float], float]] = []
         for gap, inside in self._parts:
             p_values += [gap.within, *(partial(one.within, design=self.design) for one in inside)]
-        return once_each(p_values)
+        return tuple(Falling(one) for one in p_values)
 
     @cached_property
     def _parts(self) -> list[tuple[ConfidenceGap, tuple[Spread, ...]]]:

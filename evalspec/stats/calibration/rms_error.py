@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from evalspec.stats.calibration.binned_error import DebiasedError, once_each
+from evalspec.stats.calibration.binned_error import DebiasedError
 from evalspec.stats.calibration.bins import EXPECTED_WRONG, Bins, Scheme, checked, cut_finely, merged, smoothed
 from evalspec.stats.calibration.finer_bins import LOSS, Squares, kinds, squared
 from evalspec.stats.calibration.folded_normals import without_noise
@@ -23,7 +23,7 @@ from evalspec.stats.calibration.gap import (
 )
 from evalspec.stats.calibration.sample_size import Truth, bins_at, overall_power, power_search
 from evalspec.stats.calibration.squared_normals import quadratic_tails
-from evalspec.stats.invert import POWER
+from evalspec.stats.invert import POWER, Falling
 from evalspec.stats.roots import brentq
 from evalspec.stats.types import BoolArray, FloatArray, IntArray
 
@@ -100,12 +100,14 @@ class RmsCalibrationError(DebiasedError):
         return min(1.0, beyond, 2.0 * self._tails(self._cautious, threshold)[1])
 
     @cached_property
-    def _within(self) -> tuple[Callable[[float], float], ...]:
+    def _within(self) -> tuple[Falling, ...]:
         """p-values that all rows, and all kinds of bins, lie within a threshold."""
         # The mean square is never below the squared gap over all rows.
         p_values: list[Callable[[float], float]] = [self._overall.within]
         p_values += [partial(one.within, design=self.design) for one in self._kinds]
-        return once_each(p_values if len(self.bins.count) == 1 else [*p_values, self._p_spread])
+        if len(self.bins.count) > 1:
+            p_values.append(self._p_spread)
+        return tuple(Falling(one) for one in p_values)
 
     def _p_spread(self, threshold: float) -> float:
         return self._tails(smoothed(self.bins), threshold)[0]
