@@ -13,12 +13,13 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+TraceFunction = Callable[[FrameType, str, Any], Any]
 PACKAGE = Path(__file__).resolve().parent.parent / "evalspec"
 LOG, MARKS = "EVALSPEC_TEST_FOLLOW", "EVALSPEC_TEST_MARKS"
 DEPTH = 2
@@ -53,27 +54,27 @@ class Follower:
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._files: dict[CodeType, str] = {}
         self._seen: set[str] = set()
-        self._lock = threading.local()
 
-    def __call__(self, frame: FrameType, event: str, given: Any) -> None:
-        if event not in ("call", "return"):
-            return
+    def __call__(self, frame: FrameType, event: str, _: Any) -> TraceFunction | None:
+        """As `sys.settrace` calls it for each function that begins: those of the package are heard of when they end."""
         code = frame.f_code
         file = self._files.get(code)
         if file is None:
             path = Path(code.co_filename)
             file = self._files[code] = str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else ""
-        if not file or getattr(self._lock, "busy", False):
-            return
-        self._lock.busy = True
-        try:
-            self._look(frame, file, code.co_name, event, given)
-        finally:
-            self._lock.busy = False
+        if not file:
+            return None
+        frame.f_trace_lines = False
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self._look([frame.f_locals.get(name) for name in names], file, code.co_name)
+        return self._on_return
 
-    def _look(self, frame: FrameType, file: str, function: str, event: str, given: Any) -> None:
-        names = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
-        values = [given] if event == "return" else [frame.f_locals.get(name) for name in names]
+    def _on_return(self, frame: FrameType, event: str, given: Any) -> TraceFunction:
+        if event == "return":
+            self._look([given], self._files[frame.f_code], frame.f_code.co_name)
+        return self._on_return
+
+    def _look(self, values: Sequence[Any], file: str, function: str) -> None:
         for value in values:
             for mark in self._marks_of(value, DEPTH):
                 self._note(mark, file, function)
@@ -146,8 +147,8 @@ def install() -> None:
     marks = json.loads(os.environ[MARKS])
     follower = Follower(Marks(**{key: tuple(one) if isinstance(one, list) else one for key, one in marks.items()}),
                         Path(os.environ[LOG]))  # fmt: skip
-    threading.setprofile(follower)
-    sys.setprofile(follower)
+    threading.settrace(follower)
+    sys.settrace(follower)
 
 
 def follow(arguments: Sequence[str], marks: Marks, folder: Path) -> dict[str, dict[str, set[str]]]:
