@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pytest
@@ -125,15 +127,26 @@ def test_of_a_model_on_another_machine_only_the_asking_one_is_known() -> None:
     assert {"on another machine" in why for why in left.missing.values()} == {True}
 
 
-def test_what_this_machine_offers_can_be_read_and_the_rest_has_reasons() -> None:
-    opened = open_sources(os.getpid())
+@pytest.fixture
+def alone() -> Iterator[int]:
+    """A process without children: memory is that of a process and its children, its peak that of it alone."""
+    with subprocess.Popen([sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # fmt: skip
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+        process.kill()
+
+
+def test_what_this_machine_offers_can_be_read_and_the_rest_has_reasons(alone: int) -> None:
+    opened = open_sources(alone)
     assert {"cpu_others_share", "cpu_steal_share", "load_average", "resident_mib"} <= set(opened.series)
     assert not set(opened.series) & set(opened.missing)
     assert all(len(reason) > 10 for reason in opened.missing.values())
     wanted = {"gpu_energy_j", "gpu_power_w", "gpu_throttle_reasons", "cpu_energy_j", "cpu_clock_mhz",
               "cpu_temperature_c", "gpu_memory_mib"}  # fmt: skip
     assert wanted <= set(opened.series) | set(opened.missing)
-    sampler = Sampler(os.getpid(), 0.01, now_ns(), opened=opened)
+    sampler = Sampler(alone, 0.01, now_ns(), opened=opened)
     sampler.start()
     time.sleep(0.05)
     told = sampler.stop()
