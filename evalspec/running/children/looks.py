@@ -12,6 +12,7 @@ Turnbull (2000), Group Sequential Methods, 2.6.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from evalspec.language.requirement import Requirement
 from evalspec.running.children.jobs import CheckJob
 from evalspec.running.requirements import SignificanceLevels, write_tests
 from evalspec.running.timing import StagedTiming, Timing
+from evalspec.scoring.on_demand import nothing_shown
 
 if TYPE_CHECKING:
     pass
@@ -54,7 +56,9 @@ def in_looks(
     staged, levels = StagedTiming(timing), SignificanceLevels(job.confidence, job.alpha_fail)
     for look, check in enumerate(forms, 1):
         staged.begin(look)
-        result = measured(replace(job, check=check), staged)
+        # Of earlier timings it is known that this look did not end them: it only says which of them come first.
+        with nothing_shown() if last is not None and look < last else nullcontext():
+            result = measured(replace(job, check=check), staged)
         if look == len(forms):
             break
         # What was measured for later looks is among the timings of an earlier run, so only its last look is judged.

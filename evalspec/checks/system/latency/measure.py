@@ -221,6 +221,7 @@ def _trusted(
     lags, freed = _lags(check, samples)
     trusted = {}
     counted = [timing_samples.steady(one) for one in samples]
+    required = {one.metric for one in check.requirements}
     for name, estimate in plain.items():
         # Steps from one answer to the next may grow or shrink; an answer can only come later.
         disturbed = void if name == "jitter" else only_worse(void)
@@ -229,11 +230,13 @@ def _trusted(
         beside = None if freed is None else freed.get(name)
         if beside is not None and any(lag.max(initial=0.0) > allowed_ms(None) for lag in lags):
             estimate = WithoutLag(estimate, beside)
+        # A reason takes a bound, and stands with the requirement that lacks one.
+        notes = reasons(estimate) if name in required else ()
         if late and void is None and beside is not None and violates(beside, wanted, inputs.confidence):
-            trusted[name] = Measured(estimate, withhold=withhold or late, notes=reasons(estimate))
+            trusted[name] = Measured(estimate, withhold=withhold or late, notes=notes)
         else:
             invalid = gravest(token_times.void(name, samples, counted), disturbed, late)
-            trusted[name] = Measured(estimate, invalid=invalid, withhold=withhold, notes=reasons(estimate))
+            trusted[name] = Measured(estimate, invalid=invalid, withhold=withhold, notes=notes)
     return trusted
 
 

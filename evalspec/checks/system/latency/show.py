@@ -35,7 +35,7 @@ def blocks(
     estimates: Mapping[str, Estimate],
     confidence: float,
 ) -> list[AnyBlock]:
-    """All blocks; none where no query was answered.
+    """All blocks; none where no query was answered, or where the check is made again for its tests alone.
 
     Args:
         check: Its requirements become lines.
@@ -44,6 +44,8 @@ def blocks(
         estimates: By metric.
         confidence: Of each bound by itself.
     """
+    if not shown():
+        return []
     pooled = np.concatenate(latencies) if latencies else np.empty(0)
     answered = np.sort(pooled[np.isfinite(pooled)])
     if len(answered) < 2:
@@ -138,7 +140,7 @@ def _percentiles(estimates: Mapping[str, Estimate], confidence: float) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name in (*PERCENTILES, "latency_mean", "jitter"):
         found = estimates[name]
-        lower, upper = (found.bound(confidence, side) if shown() else None for side in ("lower", "upper"))
+        lower, upper = (found.bound(confidence, side) for side in ("lower", "upper"))
         rows.append((name, found.value, lower, upper, found.n, found.method))
     columns = (
         Column(name="metric"), Column(name="value", unit="ms"), Column(name=f"lower {percent}", unit="ms"),
