@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats.roots import brentq
 from evalspec.stats.types import FloatArray
 
 POWER = 0.8
 FEWEST_CARRYING = 10.0
 """Rows' worth of deviations that must carry a bootstrap's variance; with fewer its bounds err too often."""
-CLOSEST, CLOSE = 20, 1e-11
-"""Steps of a search before it is left to bisection, and the width that it ends at: less than where bisection ends."""
+CLOSE = 1e-11
+"""Width at which a search ends and bisection begins: less than that at which bisection ends."""
 _Z_LIMIT = 8.0
 _STEEPEST = 40.0
+_SMALLEST = 1e-300
 
 
 def carrying(deviations: FloatArray, units: FloatArray | None = None) -> float:
@@ -96,7 +99,7 @@ class Crossing:
         return reached
 
     def close_in(self, low: float, high: float, scale: Callable[[float], float], tolerance: float) -> float:
-        """Look closely at where the level is reached, so that `reached` is known nearly everywhere.
+        """Look for where the level is reached, after which `reached` is known nearly everywhere.
 
         Args:
             low: An argument at which it may not be reached.
@@ -106,32 +109,20 @@ class Crossing:
 
         Returns:
             The largest argument from ``low`` on at which the level is known not to be reached.
-
-        References:
-            Dowell, Jarratt (1971), A modified regula falsi method for computing the root of an equation, BIT 11.
         """
         if self.reached(low) or not self.reached(high):
             return low
-        low, high = max(low, self._above), min(high, self._under)
         level = scale(self._level)
-        over, under = scale(self._falling(low)) - level, level - scale(self._falling(high))
-        side = 0
-        for _ in range(CLOSEST):
-            if high - low <= tolerance:
-                break
-            step = (high - low) * over / (over + under) if over + under > 0.0 else 0.0
-            # Half the tolerance away from the nearer end: if the crossing is there, the further end comes as close.
-            at = low + min(max(step, 0.5 * tolerance), high - low - 0.5 * tolerance)
-            if not low < at < high:
-                break
-            here = scale(self._falling(at)) - level
-            if self.reached(at):
-                over *= 0.5 if side > 0 else 1.0
-                high, under, side = at, -here, 1
-            else:
-                under *= 0.5 if side < 0 else 1.0
-                low, over, side = at, here, -1
-        return low
+
+        def excess(argument: float) -> float:
+            beyond = scale(self._falling(argument)) - level
+            # Rounding on the scale must not say on which side of the level a value lies.
+            return min(beyond, 0.0) if self.reached(argument) else max(beyond, _SMALLEST)
+
+        # What is not found is left to bisection.
+        with suppress(ValueError, RuntimeError):
+            brentq(excess, max(low, self._above), min(high, self._under), xtol=tolerance)
+        return max(low, self._above)
 
 
 def _normal_score(p_value: float) -> float:
