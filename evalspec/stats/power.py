@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from evalspec.evidence.estimate import Side
-from evalspec.stats.invert import POWER
+from evalspec.stats.invert import POWER, Falling
 from evalspec.stats.shares.proportion import binomial_power
 from evalspec.stats.shares.score import PairTable, moments_under
 
@@ -272,13 +272,12 @@ def _distance(
     far = abs(limit - threshold) if math.isfinite(limit) else _reach(threshold, direction, wanted, chance)
     if far is None or far <= 0 or chance(threshold + direction * far) < wanted:
         return None
+    short = Falling(lambda at: wanted - chance(threshold + direction * at)).crossing(0.0)
+    short.close_in(0.0, far, float, far * 2.0**-50)
     near = 0.0
     for _ in range(50):
         middle = 0.5 * (near + far)
-        if chance(threshold + direction * middle) >= wanted:
-            far = middle
-        else:
-            near = middle
+        near, far = (near, middle) if short.reached(middle) else (middle, far)
     return far
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,12 +66,12 @@ class Population:
     draw: Draw
     easy: float
 
-    @property
+    @cached_property
     def requirement(self) -> Requirement:
         """The sentence, read."""
         return parse_requirement(self.sentence, [self.metric], blocking=True)
 
-    @property
+    @cached_property
     def threshold(self) -> float:
         """Of the requirement, fractions in 0..1."""
         one = self.requirement

@@ -222,7 +222,9 @@ def finer_starts(cells: Bins, asked: int) -> IntArray:
         asked: How many.
     """
     place = np.floor((np.cumsum(cells.count) - 0.5 * cells.count) * asked / max(1, cells.n))
-    return np.flatnonzero(np.diff(place, prepend=-1.0) > 0)
+    begins = np.ones(len(place), dtype=np.bool_)
+    np.greater(place[1:], place[:-1], out=begins[1:])
+    return np.flatnonzero(begins)
 
 
 def checked(confidences: FloatArray, correct: BoolArray) -> tuple[FloatArray, BoolArray]:

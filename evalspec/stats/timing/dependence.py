@@ -176,8 +176,9 @@ def separate_episodes(over: Sequence[NDArray[np.bool_]], gap: float) -> int:
     at = np.flatnonzero(np.concatenate(over)) if over else np.empty(0, dtype=np.int64)
     if not len(at):
         return 0
-    process = np.searchsorted(np.cumsum([len(series) for series in over]), at, side="right")
-    first = np.append(True, (np.diff(at) > gap) | (np.diff(process) > 0))
-    starts = np.flatnonzero(first)
-    ends = np.append(starts[1:], len(at)) - 1
-    return len(starts) + int(((at[ends] - at[starts]) // gap).sum())
+    # Where the next one begins, and behind the last of all.
+    begins = np.ones(len(at) + 1, dtype=np.bool_)
+    np.greater(at[1:] - at[:-1], gap, out=begins[1:-1])
+    begins[np.searchsorted(at, np.cumsum([len(series) for series in over]))] = True
+    edges = np.flatnonzero(begins)
+    return len(edges) - 1 + int(((at[edges[1:] - 1] - at[edges[:-1]]) // gap).sum())

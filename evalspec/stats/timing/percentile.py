@@ -69,8 +69,14 @@ class Percentile(Queries, Estimate):
         return self._by_processes(1.0 - self.p)
 
     def _by_processes(self, share: float) -> bool:
-        hopeful = (1.0 - share) ** len(self.processes) <= HOPEFUL
-        return self.too_few is not None and self.n > 0 and hopeful
+        return self.too_few is not None and self.n > 0 and self._hopeful(share)
+
+    def _hopeful(self, share: float) -> bool:
+        return (1.0 - share) ** len(self.processes) <= HOPEFUL
+
+    def elsewhere(self, threshold: float, share: float) -> bool:
+        """Evidence that at most a share is over may come without counting: from whole processes, or from afar."""
+        return self._hopeful(share) or (self.n > 0 and threshold >= FAR * float(self._sorted[-1]))
 
     @property
     def method(self) -> str:

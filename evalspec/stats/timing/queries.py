@@ -90,7 +90,7 @@ class Queries:
     def _levels(self) -> Levels | None:
         return levels(self._sorted_each, self._sorted, self.p, self.design_effect)
 
-    @property
+    @cached_property
     def _over_own(self) -> list[NDArray[np.bool_]]:
         own = math.inf if self.own is None else self.own
         return [series > own for series in self.processes]

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalspec.evidence.estimate import Estimate, Side
+from evalspec.stats.tails import at_least, at_most
+from evalspec.stats.timing.dependence import design_effect
 from evalspec.stats.timing.percentile import Percentile, as_processes
 from evalspec.stats.timing.queries import EPISODES
 
@@ -59,7 +61,11 @@ class ShareOver(Estimate):
     @cached_property
     def value(self) -> float | None:
         """Share of queries over the deadline."""
-        return sum(int((series > self.deadline_ms).sum()) for series in self.processes) / self.n if self.n else None
+        return self._over / self.n if self.n else None
+
+    @cached_property
+    def _over(self) -> int:
+        return sum(int((series > self.deadline_ms).sum()) for series in self.processes)
 
     @property
     def method(self) -> str:
@@ -75,13 +81,29 @@ class ShareOver(Estimate):
             return self._beyond(threshold, side, value)
         if threshold < value if side == "upper" else threshold > value:
             return self._any.at(1.0 - threshold).p_value(self.deadline_ms, side)
-        inner = max if side == "lower" else min
-        p_values = [
-            self._p(one, inner(threshold, one.far), side)
-            for one in self._stretches(side)
-            if (one.near >= threshold if side == "lower" else one.near <= threshold)
-        ]
-        return min((p for p in p_values if p is not None), default=None)
+        inner, best = max if side == "lower" else min, None
+        # The nearest to the threshold show the most, and leave others nothing to add.
+        for one in reversed(self._stretches(side)):
+            if one.near < threshold if side == "lower" else one.near > threshold:
+                continue
+            share = inner(threshold, one.far)
+            if best is None or self._at_least_p(share, side) < best:
+                p = self._p(one, share, side)
+                best = p if best is None or (p is not None and p < best) else best
+        return best
+
+    def _at_least_p(self, share: float, side: Side) -> float:
+        """What no percentile's evidence of a share is less than: that of queries no more dependent than is seen."""
+        if side == "lower":
+            return at_least(self._over, self.n, share, self._least_effect)
+        if self._any.elsewhere(self.deadline_ms, share):
+            return 0.0
+        return at_most(self._over, self.n, share, self._least_effect)
+
+    @cached_property
+    def _least_effect(self) -> float:
+        over = [series > self.deadline_ms for series in self.processes]
+        return min(design_effect(over, inside=inside) for inside in (False, True))
 
     @staticmethod
     def _beyond(threshold: float, side: Side, value: float) -> float:
