@@ -87,13 +87,13 @@ class ShareOver(Estimate):
             if one.near < threshold if side == "lower" else one.near > threshold:
                 continue
             share = inner(threshold, one.far)
-            if best is None or self._at_least_p(share, side) < best:
+            if best is None or self._least_p(share, side) < best:
                 p = self._p(one, share, side)
                 best = p if best is None or (p is not None and p < best) else best
         return best
 
-    def _at_least_p(self, share: float, side: Side) -> float:
-        """What no percentile's evidence of a share is less than: that of queries no more dependent than is seen."""
+    def _least_p(self, share: float, side: Side) -> float:
+        """Evidence of a share that no percentile goes below: that of queries no more dependent than is seen."""
         if side == "lower":
             return at_least(self._over, self.n, share, self._least_effect)
         if self._any.elsewhere(self.deadline_ms, share):
