@@ -30,8 +30,6 @@ LEAD_NS = 50_000_000
 """From now to the start of a schedule: its times are laid out meanwhile."""
 LEAD_NS_EACH = 100
 """The same, for each query."""
-REMOTE_LEAD_NS = 2_500_000_000
-"""The same, where connections are opened meanwhile: one that a full backlog has dropped is tried again after 1 s."""
 SPIN_NS = 50_000
 """Before a query is due the clock is watched for so long: a sleep alone ends too late, and who watches for longer is
 put off the CPU when it is wanted elsewhere."""
@@ -65,7 +63,7 @@ def open_loop(
         rotation: Order of the rows, where the schedule has no ``items``; goes on where the sink's count stands.
         block: Index of the block.
         origin_ns: Where times count from.
-        start_ns: When the schedule starts, on the clock; default: shortly.
+        start_ns: When the schedule starts, on the clock; default: shortly after all is ready for it.
 
     Returns:
         Whether all was measured that was asked for. At the limit, queries that were due are kept as not sent.
@@ -79,11 +77,12 @@ def open_loop(
         raise InputError(f"an open loop of {schedule.queries:,} queries needs as many arrival times")
     rows = rows_asked(schedule, rotation, sink.count)
     sizes = None if schedule.sizes is None else schedule.sizes[: schedule.queries]
-    lead_ns = REMOTE_LEAD_NS if isinstance(servable, Remote) else LEAD_NS
-    started = _start(sink, rows, arrivals, block, origin_ns, start_ns, lead_ns, sizes)
-    limit_ns = started + int(schedule.measuring_s * 1e9)
+
+    def start() -> int:
+        return _start(sink, rows, arrivals, block, origin_ns, start_ns, sizes)
+
     if isinstance(servable, Remote):
-        done = servable.drive(schedule, started - origin_ns + arrivals, rows, sink, origin_ns)
+        done = servable.drive(schedule, lambda: start() - origin_ns + arrivals, rows, sink, origin_ns)
         return _close(sink, origin_ns) and done
     if schedule.max_batch > 1 and streamed_by(servable) is not None:
         raise NotRunError(
@@ -91,9 +90,10 @@ def open_loop(
             "`max_batch:` out, or serve the model"
         )
     kept = AnswerSample(schedule.seed, block, rows_to_hold(servable), sizes=sizes, batch=sink.batch)
+    started = start()
     server = _Server(servable, sink, rows, kept, origin_ns)
     rules = _Rules(
-        limit_ns=limit_ns,
+        limit_ns=started + int(schedule.measuring_s * 1e9),
         timeout_ns=int(schedule.timeout_s * 1e9),
         max_batch=schedule.max_batch,
         delay_ns=int(schedule.queue_delay_s * 1e9),
@@ -141,7 +141,7 @@ def lockstep(
     queries = max(schedule.queries, -(-int(schedule.min_s * 1e9) // interval))
     times = interval * np.arange(queries, dtype=np.int64)
     rows = rotation.table(sink.count, queries)
-    started = _start(sink, rows, times, block, origin_ns, start_ns, LEAD_NS)
+    started = _start(sink, rows, times, block, origin_ns, start_ns)
     limit_ns = started + int(schedule.measuring_s * 1e9)
     server = _Server(servable, sink, rows, AnswerSample(schedule.seed, block, rows_to_hold(servable)), origin_ns)
     return server.run((started + times).tolist(), _Rules(limit_ns=limit_ns, timeout_ns=NEVER_NS))
@@ -376,13 +376,12 @@ def _start(
     block: int,
     origin_ns: int,
     start_ns: int | None,
-    lead_ns: int,
     sizes: NDArray[np.int64] | None = None,
 ) -> int:
     """Plan the queries; gives the reading of the clock at which the schedule's 0 is."""
     items = rows[:, 0] if isinstance(rows, np.ndarray) else np.array([one[0] for one in rows], dtype=np.int64)
     first = sink.plan(items, block, sizes=sizes)
-    started = now_ns() + lead_ns + LEAD_NS_EACH * len(rows) if start_ns is None else start_ns
+    started = now_ns() + LEAD_NS + LEAD_NS_EACH * len(rows) if start_ns is None else start_ns
     sink.rows(first)["intended"] = started - origin_ns + times_ns
     return started
 

@@ -66,19 +66,20 @@ class Remote(Protocol):
     def drive(
         self,
         schedule: Schedule,
-        times_ns: NDArray[np.int64],
+        begin: Callable[[], NDArray[np.int64]],
         rows: Sequence[NDArray[np.int64]] | NDArray[np.int64],
         sink: Sink,
         origin_ns: int,
     ) -> bool:
         """Send each query at its time, whether or not the ones before were answered, and keep the outcome of each.
 
-        The sink has a row for each query with its item and its intended time; the outcome of the k-th goes there by
-        ``sink.record(sink.first + k, ...)``, in any order. One that is not recorded is kept as not sent.
+        From ``begin`` on the sink has a row for each query with its item and its intended time; the outcome of the k-th
+        goes there by ``sink.record(sink.first + k, ...)``, in any order. One that is not recorded is kept as not sent.
 
         Args:
             schedule: Its ``timeout_s``, ``connections`` and ``limit_s``.
-            times_ns: shape (q,), rising: when each query is to be sent, in ns from ``origin_ns``.
+            begin: Called once, when requests are made and connections are open: lays out the times, and gives them,
+                shape (q,), rising: when each query is to be sent, in ns from ``origin_ns``.
             rows: shape (q, batch), rows of each query; where they have sizes of their own, an array for each.
             sink: Takes the outcome of each query; times in ns from ``origin_ns``.
             origin_ns: Where times count from, on `evalspec.clocks.now_ns`.

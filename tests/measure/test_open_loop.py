@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.inputs import Samples, Schedule
 from evalspec.language.timings import OUTCOMES
-from evalspec.measure.open_loop import LEAD_NS, REMOTE_LEAD_NS, generator_lag_ns, lockstep, open_loop
+from evalspec.measure.open_loop import LEAD_NS, generator_lag_ns, lockstep, open_loop
 from evalspec.measure.samples import Sink, read_samples
 from evalspec.measure.servable import Remote, Rotation, Servable, rows_of_queries
 from evalspec.measure.session import Session
@@ -317,6 +317,9 @@ def test_lag_is_what_nothing_excuses() -> None:
     assert len(generator_lag_ns(intended[:0], sent[:0], end[:0])) == 0
 
 
+OPENING_MS = 3000
+
+
 class FakeRemote(FakeServable):
     """A client whose server answers each query after 3 ms, all at once, in the other order; the last is never sent."""
 
@@ -330,8 +333,16 @@ class FakeRemote(FakeServable):
         return super().take(rows)
 
     def drive(
-        self, schedule: Schedule, times_ns: NDArray[np.int64], rows: NDArray[np.int64], sink: Sink, origin_ns: int
+        self,
+        schedule: Schedule,
+        begin: Callable[[], NDArray[np.int64]],
+        rows: NDArray[np.int64],
+        sink: Sink,
+        origin_ns: int,
     ) -> bool:
+        # Connections that are slow to open.
+        self.clock.pass_ms(OPENING_MS)
+        times_ns = begin()
         self.seen = (times_ns, rows)
         self.clock.now = origin_ns + int(times_ns[-1]) + 50 * MS
         for k in range(len(times_ns) - 2, -1, -1):
@@ -358,7 +369,7 @@ def test_a_client_of_a_server_sends_for_itself(tmp_path: Path, clock: FakeClock)
     samples = read_samples(tmp_path / "s", model="m", process=0)
     assert remote.seen is not None
     np.testing.assert_array_equal(samples.intended_ns, remote.seen[0])
-    assert samples.intended_ns[0] > REMOTE_LEAD_NS and samples.block.tolist() == [1] * 6
+    assert OPENING_MS * MS + LEAD_NS < samples.intended_ns[0] < OPENING_MS * MS + 2 * LEAD_NS and samples.block.tolist() == [1] * 6
     assert samples.items.tolist() == remote.seen[1][:, 0].tolist()
     assert outcomes(samples) == ["answered"] * 5 + ["not sent"] and details["complete"] is False
     assert samples.first_ns is not None and (samples.first_ns - samples.sent_ns)[:5].tolist() == [MS] * 5

@@ -335,7 +335,7 @@ def test_one_row_a_request(access: Access) -> None:
         assert isinstance(rows, Remote)
         several = rows.answers(rows.serve(rows.take(np.arange(6))))
         with pytest.raises(NotRunError, match="takes 1 row per request"):
-            rows.drive(Schedule("open_loop", 1), np.array([0]), np.array([[0, 1]]), Nothing(), 0)
+            rows.drive(Schedule("open_loop", 1), lambda: np.array([0]), np.array([[0, 1]]), Nothing(), 0)
         close(one)
     assert len(asked) == 70 + 6
     np.testing.assert_array_equal(answers.predicted, (X.sum(axis=1) > 0).astype(int))

@@ -173,7 +173,7 @@ class RemoteRows(ServedRows):
     def drive(
         self,
         schedule: Schedule,
-        times_ns: NDArray[np.int64],
+        begin: Callable[[], NDArray[np.int64]],
         rows: Sequence[NDArray[np.int64]] | NDArray[np.int64],
         sink: SampleSink,
         origin_ns: int,
@@ -189,13 +189,14 @@ class RemoteRows(ServedRows):
         if any(len(query.requests) != 1 for query in queries):
             takes = plural(self.loaded.fixed_batch or 1, "row")
             raise NotRunError(f"the server takes {takes} per request; use that many per query")
-        held = _Held(self, queries, sink, origin_ns)
         client = Client(
             self.loaded.model.address, schedule.connections, int(schedule.timeout_s * 1e9), self.loaded.trusted
         )
         client.keeping = self.loaded.connection.keeping
         try:
             opened = client.open(OPEN_S)
+            times_ns = begin()
+            held = _Held(self, queries, sink, origin_ns)
             # What is still being answered then gets its time too, before the process's own is over.
             client.until_ns = now_ns() + int(max(0.0, schedule.measuring_s - schedule.timeout_s) * 1e9)
             due = (times_ns + origin_ns).tolist()
