@@ -47,7 +47,7 @@ from evalspec.running.children.jobs import (
 )
 from evalspec.running.children.leaf_journal import passes_of, remove_leaves
 from evalspec.running.children.scans import Ahead
-from evalspec.running.children.sharing import SharedChild
+from evalspec.running.children.sharing import Heir, SharedChild
 from evalspec.running.children.spare import Spares
 from evalspec.running.children.workers import may_start_together
 from evalspec.running.describe import not_tested, without_evidence
@@ -323,13 +323,15 @@ class _Run:
         first = next((one.check for one in self.left if one.check.dimension == "system"), None)
         if first is None:
             return
-        need = next(iter(first.needs()), None)
-        facts, limit = self.subjects.facts(), self.options.limits.memory_bytes
-        if not isinstance(need, NeedTiming) or not need.ahead or self.options.timings_from or need.model not in facts:
-            return
-        size = facts[need.model].get("size_bytes")
-        if may_start_together(self.models[need.model], size) and (limit is None or limit >= ROOM_BYTES):
+        need = _first_timed(first)
+        if need is not None and need.ahead and not self.options.timings_from and self._has_room(need.model):
             self.shared.load_ahead(self._job(first, seed_of(self.spec.seed, first.name)), need)
+
+    def _has_room(self, model: str) -> bool:
+        """Several processes may hold a model at once."""
+        facts, limit = self.subjects.facts(), self.options.limits.memory_bytes
+        small = model in facts and may_start_together(self.models[model], facts[model].get("size_bytes"))
+        return small and (limit is None or limit >= ROOM_BYTES)
 
     def _ask_servers(self) -> None:
         """Start what the plan needs; a server that does not come up is the error of the checks that need it."""
@@ -533,7 +535,17 @@ class _Run:
             self.shared.rest()
             self.subjects.release()
         ahead = () if timed else self._ahead(job.check)
-        return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=ahead)
+        heir = self._heir(job.check) if timed else None
+        return self.shared.ask(job, progress=self.observer.progress, time_s=limit_s, ahead=ahead, heir=heir)
+
+    def _heir(self, check: Check) -> Heir | None:
+        """The next check, and its model, where it may be timed in the processes in which this one timed it."""
+        after = next(iter(self.left), None)
+        mine, its = _first_timed(check), None if after is None else _first_timed(after.check)
+        if after is None or mine is None or its is None or self.options.timings_from:
+            return None
+        shared = mine.ahead and its.shares_processes and (mine.model, mine.dataset) == (its.model, its.dataset)
+        return (after.check.name, its.model) if shared and self._has_room(its.model) else None
 
     def _screens(self) -> Screening | None:
         """Suspicions of the screens; None: nobody looks, or there is not all of the run to look at."""
@@ -660,6 +672,12 @@ class _Run:
             }
         )
         return record.model_copy(update={"verdict": decide(record)})
+
+
+def _first_timed(check: Check) -> NeedTiming | None:
+    """What a check needs first, if that is to be timed."""
+    need = next(iter(check.needs()), None)
+    return need if isinstance(need, NeedTiming) else None
 
 
 def _scans(check: Check) -> bool:

@@ -263,7 +263,7 @@ class Workers:
         """Measure in one fresh process."""
         # Rows that were kept lie in memory once, however many read them.
         rows = dataset if dataset in self._job.parts.kept else None
-        with self._fresh(model).take(schedule.processes - process, rows) as worker:
+        with self._fresh(model).one(schedule.processes - process, rows) as worker:
             timed = self._prepared(worker, schedule, dataset, model, process)
             with self._kept(timed, model, process), _background(schedule, timed), _read(timed):
                 timed.block(0, schedule.queries)
@@ -420,17 +420,20 @@ class Workers:
         return replace(samples, telemetry=timed.telemetry)
 
 
-def fresh_workers(job: CheckJob, model: str, read: dict[str, dict[str, str]]) -> StartedAhead:
+def fresh_workers(
+    job: CheckJob, model: str, read: dict[str, dict[str, str]], ready: Sequence[Child] = ()
+) -> StartedAhead:
     """Fresh workers of a model for all schedules of a check.
 
     Args:
         job: Of the check.
         model: Its name.
         read: Takes the files that the model's code was seen to read.
+        ready: Workers that hold it already, and are taken first.
     """
     together = may_start_together(job.parts.models[model], job.model_facts.get(model, {}).get("size_bytes"))
     numbers = itertools.count()
-    return StartedAhead(lambda: _worker(job, model, next(numbers), read), together=together)
+    return StartedAhead(lambda: _worker(job, model, next(numbers), read), together=together, ready=ready)
 
 
 def _worker(job: CheckJob, model: str, process: int, read: dict[str, dict[str, str]]) -> Child:

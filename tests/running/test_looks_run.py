@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from evalspec.errors import WorkerError
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.language.parts import Model
 from evalspec.loading import LoadOptions, load
 from evalspec.planning import plan
 from evalspec.records.verify import verify
 from evalspec.running.children.process import Child
-from evalspec.running.children.workers import MOST_AHEAD, MOST_AHEAD_BYTES, StartedAhead, may_start_together
+from evalspec.running.children.workers import (
+    FEW_AHEAD,
+    MOST_AHEAD,
+    MOST_AHEAD_BYTES,
+    MOST_KEPT,
+    StartedAhead,
+    may_start_together,
+)
 from evalspec.running.options import default_limits
+from evalspec.running.samples import read_samples
 from evalspec.selftest.selftest import selftest
 from tests.running.small import go, write
 from tests.selftest.holding import Silent
@@ -35,6 +45,23 @@ system:
     batch_sizes: [1, 4]
     duration: 0.2 s
     require: [throughput >= {rate} samples/s]
+"""
+BREAST_CANCER = Path(__file__).resolve().parents[2] / "suites" / "breast_cancer"
+IN_ONE_PROCESS = """
+evalspec: 1
+name: shared
+models: {candidate: {kind: sklearn, path: classifier.skops}}
+datasets: {test: {kind: parquet, path: test.parquet, label: diagnosis, key: id}}
+policy: {stop: full}
+system:
+  - {check: latency, dataset: test, processes: 5, caching_audit: false, require: [latency_p50 <= 1 s]}
+  - {check: throughput, dataset: test, batch_sizes: [8], duration: 0.1 s, require: [throughput >= 1 samples/s]}
+  - check: throughput
+    id: again
+    dataset: test
+    batch_sizes: [8]
+    duration: 0.1 s
+    require: [throughput >= 1 samples/s]
 """
 CODE = """
 import time
@@ -182,6 +209,95 @@ def test_others_follow_on_one_that_is_taken_alone_and_what_nobody_takes_is_ended
     assert sum(line.startswith("tell") for line in told) == MOST_AHEAD
     ahead.close()
     assert [line for line in told if line.startswith("close")] == ["close b", "close c", "close d"]
+
+
+def test_fewer_follow_on_one_that_is_taken_after_others() -> None:
+    told: list[str] = []
+    ahead = started(told, together=True)
+    for left in (3, 2, 1):
+        ahead.take(left)
+    told.clear()
+    ahead.take(1)
+    assert [line for line in told if line.startswith("tell")] == ["tell d", "tell e"] and FEW_AHEAD == 2
+
+
+def measured(ahead: StartedAhead, count: int) -> None:
+    for left in range(count, 0, -1):
+        with ahead.one(left):
+            pass
+
+
+def closed(told: list[str]) -> str:
+    return "".join(line[-1] for line in told if line.startswith("close"))
+
+
+def test_workers_that_were_measured_are_ended() -> None:
+    told: list[str] = []
+    ahead = started(told, together=True)
+    measured(ahead, 4)
+    assert closed(told) == "abcd" and ahead.kept() == []
+
+
+def test_the_last_workers_that_were_measured_are_kept_for_who_wants_them() -> None:
+    told: list[str] = []
+    ahead = started(told, together=True)
+    ahead.keep()
+    measured(ahead, 5)
+    assert closed(told) == "ab" and MOST_KEPT == 3
+    assert [one.name for one in ahead.kept()] == ["c", "d", "e"]  # type: ignore[attr-defined]
+    ahead.close()
+    # Who comes to the fifth by itself may want a sixth.
+    assert closed(told) == "abf" and ahead.kept() == []
+
+
+def test_a_worker_whose_measurement_fails_is_not_kept() -> None:
+    told: list[str] = []
+    ahead = started(told, together=True)
+    ahead.keep()
+    with pytest.raises(WorkerError), ahead.one(1):
+        raise WorkerError("it ended")
+    assert closed(told) == "a" and ahead.kept() == []
+
+
+def test_what_may_not_be_together_is_not_kept_either() -> None:
+    told: list[str] = []
+    ahead = started(told, together=False)
+    ahead.keep()
+    measured(ahead, 2)
+    assert closed(told) == "ab" and ahead.kept() == []
+
+
+def test_workers_that_are_there_are_taken_before_others_start() -> None:
+    told: list[str] = []
+    fresh = iter("xyz")
+    there = [Noting(told, name) for name in "ab"]
+    ahead = StartedAhead(lambda: Noting(told, next(fresh)), together=True, ready=there)
+    assert [ahead.take(left).name for left in (3, 2)] == ["a", "b"] and told == []  # type: ignore[attr-defined]
+    assert ahead.take(1).name == "x"  # type: ignore[attr-defined]
+    ahead.close()
+    assert closed(told) == "y"
+
+
+@pytest.mark.proof
+def test_throughput_is_timed_in_the_last_processes_of_latency_and_goes_on_in_its_own(tmp_path: Path) -> None:
+    shutil.copy(BREAST_CANCER / "classifier.skops", tmp_path)
+    shutil.copy(BREAST_CANCER / "test.parquet", tmp_path)
+    (tmp_path / "spec.yaml").write_text(IN_ONE_PROCESS)
+    record, _ = go(tmp_path / "spec.yaml", tmp_path / "run")
+    folder = tmp_path / "run"
+    assert {one.id: one.reason for one in record.checks if one.status != "measured"} == {}
+    before = {
+        name: [one.details.get("timed_before") for one in read_samples(folder / "evidence" / f"samples-{name}.parquet")]
+        for name in ("latency", "throughput", "again")
+    }
+    assert before == {
+        "latency": [None] * len(before["latency"]),
+        # Three of latency, in their second measurement; then processes of its own.
+        "throughput": [1, 1, 1, None, None],
+        # The last three of the check before, of which one had been latency's.
+        "again": [2, 1, 1, None, None],
+    }
+    assert not verify(folder, spec_folder=tmp_path).differs
 
 
 def test_what_may_not_be_together_starts_one_by_one() -> None:

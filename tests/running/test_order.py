@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evalspec.errors import NotRunError
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.language.parts import Access, NeedTiming
 from evalspec.planning import PlannedCheck
 from evalspec.running import runner
 from evalspec.running.children.jobs import CheckJob, SpecParts
 from evalspec.running.children.kept_rows import RowsWriter
-from evalspec.running.children.sharing import SharedChild
+from evalspec.running.children.sharing import Heir, SharedChild
 from evalspec.running.children.tables import Tables
 from evalspec.running.describe import without_evidence
 from evalspec.running.subjects import Subjects
@@ -114,6 +115,45 @@ def test_the_first_timed_check_finds_its_processes_loaded(spec: Path, monkeypatc
     record, ((check, need),) = loaded_ahead(spec, monkeypatch, SharedChild.load_ahead)
     assert (check, need.model, need.dataset) == ("latency", "candidate", "test")
     assert {one.id: one.reason for one in record.checks if one.status != "measured"} == {}
+
+
+SYSTEM = """
+system:
+  - {{check: latency, dataset: test, require: [latency_p99 <= 10 s]}}
+{}
+  - {{check: throughput, dataset: {}, batch_sizes: [8], require: [throughput >= 1 samples/s]}}
+"""
+MEMORY = "  - {check: memory, dataset: test, require: [peak_host_memory <= 100000 MiB]}"
+
+
+@pytest.mark.parametrize(
+    ("between", "dataset", "options", "heirs"),
+    [
+        ("", "test", {}, [("throughput", "candidate"), None]),
+        ("", "other", {}, [None, None]),
+        (MEMORY, "test", {}, [None, None, None]),
+        ("", "test", {"draft": True}, [None, None]),
+    ],
+    ids=["next", "of other rows", "another check between", "draft"],
+)
+def test_processes_are_left_to_the_next_check_of_the_same_model(
+    between: str, dataset: str, options: dict[str, Any], heirs: list[Heir | None], spec: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    asked: list[Heir | None] = []
+
+    def ask(self: SharedChild, job: CheckJob, *, heir: Heir | None = None, **_: Any) -> None:
+        asked.append(heir)
+        raise NotRunError("nothing is measured here")
+
+    monkeypatch.setattr(SharedChild, "ask", ask)
+    monkeypatch.setattr(SharedChild, "load_ahead", lambda *_: None)
+    text = SPEC.partition("system:")[0].replace(
+        "datasets:\n", "datasets:\n  other: {kind: parquet, path: test.parquet}\n"
+    )
+    spec.write_text(text + SYSTEM.format(between, dataset))
+    go(spec, spec.parent / "run", **options)
+    assert asked == heirs
 
 
 @pytest.mark.proof

@@ -487,6 +487,8 @@ class NeedTiming:
     """What else may be asked for, in words, where it is known only when it runs."""
     ahead: bool = False
     """Its processes are the first that it times, and may have loaded the model long before."""
+    shares_processes: bool = False
+    """Its processes may be those in which the check before it timed the same model, if that says ``ahead`` too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,11 @@ class CheckJob:
     engine: EngineChoice = LOCAL
     stop_early: bool = False
 
+    def starts_workers_as(self, other: CheckJob) -> bool:
+        """True where workers of the other job are as this one's own would be."""
+        own = (self.parts, self.limits, self.threads, self.environment)
+        return own == (other.parts, other.limits, other.threads, other.environment)
+
 
 @dataclass(frozen=True, slots=True)
 class ScreenJob:

@@ -19,6 +19,9 @@ from evalspec.running.children.scans import MOST_BYTES, Ahead, Scans
 from evalspec.running.children.workers import MOST_AHEAD, StartedAhead
 from evalspec.running.subjects import Children
 
+Heir = tuple[str, str]
+"""A check, and a model that it times."""
+
 
 class SharedChild:
     """Runs checks one after the other in one child; one that kills it, or leaves it full, leaves the next a new one.
@@ -51,7 +54,9 @@ class SharedChild:
             self._ready().tell({"do": "begin", "imports": modules, "foreign": foreign_code})
             self._begins = True
 
-    def ask(self, job: CheckJob, *, progress: Progress, time_s: float, ahead: Ahead = ()) -> Message:
+    def ask(
+        self, job: CheckJob, *, progress: Progress, time_s: float, ahead: Ahead = (), heir: Heir | None = None
+    ) -> Message:
         """Answer to a check's job, as a child of its own would give it.
 
         Args:
@@ -59,23 +64,24 @@ class SharedChild:
             progress: Told how far it has come.
             time_s: Longest time for the answer.
             ahead: Checks that come later and look at rows as this one does.
+            heir: The next check, which times a model in the same processes.
 
         Raises:
             EvalspecError: As that child would raise it.
         """
         ahead = () if self._alone else ahead
         try:
-            return self._ask(job, progress, time_s, ahead)
+            return self._ask(job, progress, time_s, ahead, heir)
         except WorkerError:
             if not ahead:
                 raise
             self._alone = True
             self.close()
-        return self._ask(job, progress, time_s, ())
+        return self._ask(job, progress, time_s, (), heir)
 
-    def _ask(self, job: CheckJob, progress: Progress, time_s: float, ahead: Ahead) -> Message:
+    def _ask(self, job: CheckJob, progress: Progress, time_s: float, ahead: Ahead, heir: Heir | None) -> Message:
         child = self._ready()
-        packed = packed_job((job, ahead))
+        packed = packed_job((job, ahead, heir))
         self._keeps = False
         answer = child.ask({"do": "run", "job": packed}, progress=progress, time_s=time_s)
         self._keeps = answer["keeps"]
@@ -152,6 +158,37 @@ def packed_job(job: object) -> str:
     return base64.b64encode(pickle.dumps(job)).decode("ascii")
 
 
+def taken_over(
+    job: CheckJob, loaded: dict[Heir, StartedAhead], left: dict[Heir, tuple[CheckJob, list[Child]]]
+) -> dict[str, StartedAhead]:
+    """Workers that are there for a check, by model; all others are ended, since nothing may stay beside it.
+
+    Args:
+        job: The check's.
+        loaded: Workers that were started for a check; emptied.
+        left: Workers that were left to a check, and the job that they were started for; emptied.
+    """
+    from evalspec.running.timing import fresh_workers
+
+    mine: dict[str, StartedAhead] = {}
+    for (check, model), (earlier, workers) in left.items():
+        alike = check == job.check.name and job.starts_workers_as(earlier)
+        mine_now = [one for one in workers if alike and one.alive]
+        for one in workers:
+            if one not in mine_now:
+                one.close()
+        if mine_now:
+            mine[model] = fresh_workers(job, model, {}, ready=mine_now)
+    left.clear()
+    for (check, model), fresh in loaded.items():
+        if check == job.check.name and model not in mine:
+            mine[model] = fresh
+        else:
+            fresh.close()
+    loaded.clear()
+    return mine
+
+
 def prepare() -> None:
     """Import what every check needs."""
     numpy_without_tools()
@@ -167,8 +204,10 @@ def start(job: None) -> Handler:
     from evalspec.running.timing import fresh_workers
 
     scans, screener = Scans(), Screener()
-    loaded: dict[tuple[str, str], StartedAhead] = {}
-    """(check, model): workers that were started for it."""
+    loaded: dict[Heir, StartedAhead] = {}
+    """Workers that were started for a check."""
+    left: dict[Heir, tuple[CheckJob, list[Child]]] = {}
+    """Workers that were left to a check, and the job that they were started for."""
 
     def handle(question: Message, progress: Progress) -> Message:
         if question["do"] == "begin":
@@ -188,18 +227,19 @@ def start(job: None) -> Handler:
             fresh = loaded[one.check.name, model] = fresh_workers(one, model, {})
             fresh.begin(MOST_AHEAD, question["dataset"])
             return {}
-        one, ahead = pickle.loads(base64.b64decode(question["job"]))
+        one, ahead, heir = pickle.loads(base64.b64decode(question["job"]))
         scans.expect(one.check.name, ahead)
-        mine: dict[str, StartedAhead] = {}
-        if one.check.dimension == "system":
-            # What is not for this check may not stay beside it.
-            for (check, model), fresh in loaded.items():
-                if check == one.check.name:
-                    mine[model] = fresh
-                else:
-                    fresh.close()
-            loaded.clear()
-        answer = checking.answer(one, progress, scans, mine)
+        mine = taken_over(one, loaded, left) if one.check.dimension == "system" else {}
+        if heir is None:
+            answer = checking.answer(one, progress, scans, mine)
+        else:
+            model = heir[1]
+            workers = mine[model] = mine.get(model) or fresh_workers(one, model, {})
+            workers.keep()
+            try:
+                answer = checking.answer(one, progress, scans, mine)
+            finally:
+                left[heir] = one, workers.kept()
         return {**answer, "keeps": scans.kept > 0}
 
     return handle

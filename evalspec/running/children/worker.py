@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from evalspec.pipeline.serve import Served, ServedRows
 
 
+TIMED_BEFORE = "timed_before"
+"""Detail of samples: schedules that were timed in the same process before."""
+
+
 def start(job: WorkerJob) -> Handler:
     """The handler of this child."""
     return _Worker(job).handle
@@ -50,6 +54,7 @@ class _Worker:
         self.served: dict[tuple[str, Variant], Served] = {}
         self.between: dict[str, Between] = {}
         self.session: Session | None = None
+        self.sessions = 0
         self.others: dict[str, LoadedModel] = {}
         if not job.foreign_code:
             # Other code may hand its own data frames to pyarrow.
@@ -85,6 +90,8 @@ class _Worker:
                 self.session.block(int(question["block"]), int(question["queries"]), float(question["min_s"]), **begin)
                 return {"queries": self.session.count}
             details = self.session.finish()
+        if self.sessions > 1:
+            details = {**details, TIMED_BEFORE: self.sessions - 1}
         return {"details": details, "observed": dict(self.loaded.observed)} | self._read()
 
     def _told_of_loading(self, question: Message) -> Message:
@@ -247,6 +254,7 @@ class _Worker:
         schedule = _with_arrays(Schedule(**question["schedule"]), question.get("arrays"))
         rows = self._rows(str(question["dataset"]))
         self.session = Session(rows, schedule, Path(question["out"]), origin_ns=int(question["origin_ns"]))
+        self.sessions += 1
         with self._code_runs():
             return {"details": self.session.warm_up()}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 MOST_AHEAD = 4
 """Workers that hold the model at once."""
+FEW_AHEAD = 2
+"""Workers that are started for one that is wanted later, when it is no longer likely that many follow."""
+MOST_KEPT = 3
+"""Workers that a check leaves to the next: as many as that asks at its first look."""
 MOST_AHEAD_BYTES = 256 * 2**20
 """Size of a model of which several are held at once."""
 TEXTS_DIGEST = b"evalspec_texts"
@@ -222,19 +227,23 @@ def _stream(rows: pa.Table, take: Callable[[bytes], object]) -> None:
 
 
 class StartedAhead:
-    """Fresh workers of one model; those that come next are loaded and asleep while one is measured."""
+    """Workers of one model; those that come next are loaded and asleep while one is measured."""
 
-    def __init__(self, start: Callable[[], Child], *, together: bool) -> None:
+    def __init__(self, start: Callable[[], Child], *, together: bool, ready: Sequence[Child] = ()) -> None:
         """Starts nothing yet.
 
         Args:
             start: Starts a worker.
             together: Several may hold the model at once.
+            ready: Workers that hold the model, and are taken first.
         """
         self._start = start
         self._together = together
-        self._ready: list[Child] = []
+        self._ready = list(ready)
         self._loading = False
+        self._begun = bool(ready)
+        self._keeps = False
+        self._kept: list[Child] = []
 
     def begin(self, count: int, dataset: str | None) -> None:
         """Start workers, and go on while they load.
@@ -245,6 +254,7 @@ class StartedAhead:
         """
         self._ready = [self._start() for _ in range(min(count, MOST_AHEAD) if self._together else 1)]
         self._loading = self._together
+        self._begun = True
         if self._together:
             for one in self._ready:
                 one.tell({"do": "load", "rows": dataset})
@@ -260,15 +270,38 @@ class StartedAhead:
             EvalspecError: As a worker raises it that can't load the model.
         """
         if not self._ready:
-            self.begin(MOST_AHEAD if left == 1 else left, dataset)
+            others_follow = FEW_AHEAD if self._begun else MOST_AHEAD
+            self.begin(others_follow if left == 1 else left, dataset)
         if self._loading:
             for one in self._ready:
                 one.answer()
             self._loading = False
         return self._ready.pop(0)
 
+    def keep(self) -> None:
+        """From now on keep the last workers that were measured, until `kept` takes them."""
+        self._keeps = self._together
+
+    @contextlib.contextmanager
+    def one(self, left: int, dataset: str | None = None) -> Iterator[Child]:
+        """A worker, as `take` gives it, which is kept or closed when it was measured."""
+        worker = self.take(left, dataset)
+        try:
+            yield worker
+        except BaseException:
+            worker.close()
+            raise
+        self._kept.append(worker)
+        while len(self._kept) > (MOST_KEPT if self._keeps else 0):
+            self._kept.pop(0).close()
+
+    def kept(self) -> list[Child]:
+        """Workers that were measured and kept, which the caller closes."""
+        kept, self._kept = self._kept, []
+        return kept
+
     def close(self) -> None:
-        """End the workers that nobody has taken."""
+        """End the workers that nobody has taken; not those that are kept."""
         for one in self._ready:
             one.close()
         self._ready = []

@@ -10,12 +10,16 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from evalspec.checks.data.integrity.spec import Integrity
+from evalspec.checks.system.throughput.spec import Throughput
 from evalspec.errors import WorkerError
 from evalspec.language.inputs import Inputs
 from evalspec.language.parts import Access, Check, CheckResult
-from evalspec.running.children.process import Limits
-from evalspec.running.children.sharing import SharedChild
+from evalspec.running.children.jobs import CheckJob, SpecParts
+from evalspec.running.children.process import Child, Limits
+from evalspec.running.children.sharing import Heir, SharedChild, taken_over
+from evalspec.running.children.workers import StartedAhead
 from evalspec.running.subjects import Children
+from evalspec.runtimes.python import Python
 
 
 class InOneFile(Check):
@@ -73,3 +77,62 @@ def test_a_module_that_fails_while_it_is_imported_ahead_leaves_a_fresh_child(
         assert shared._ready().alive
     finally:
         shared.close()
+
+
+class Asleep(Child):
+    """A worker that waits to be asked."""
+
+    def __init__(self, name: str, ended: list[str], *, alive: bool = True) -> None:
+        self.name, self.ended, self._alive = name, ended, alive
+
+    @property
+    def alive(self) -> bool:
+        return self._alive
+
+    def close(self) -> None:
+        self.ended.append(self.name)
+
+
+def job(folder: Path, name: str = "throughput", **fields: Any) -> CheckJob:
+    parts = SpecParts(
+        {"m": Python.model_validate({"function": "m.py:f", "inputs": {"x": "x"}})}, {}, {}, Access(folder)
+    )
+    check = Throughput.model_validate({"id": name, "dataset": "test"})
+    values = {"parts": parts, "check": check, "threads": 1, "limits": Limits(time_s=60), "environment": {"A": "1"}}
+    known = {"predictions": {}, "model_facts": {}, "confidence": 0.95, "alpha_fail": 0.05, "seed": 1, "draft": False}
+    return CheckJob(**{**values, **known, "evidence": folder, **fields})
+
+
+@pytest.mark.parametrize(
+    ("heir", "fields", "taken"),
+    [
+        (("throughput", "m"), {}, True),
+        (("again", "m"), {}, False),
+        (("throughput", "m"), {"threads": 2}, False),
+        (("throughput", "m"), {"environment": {"A": "2"}}, False),
+        (("throughput", "m"), {"limits": Limits(time_s=61)}, False),
+        (("throughput", "m"), {"parts": SpecParts({}, {}, {}, Access(Path()))}, False),
+    ],
+    ids=["alike", "of another check", "threads", "environment", "limits", "another spec"],
+)
+def test_workers_are_left_to_the_check_that_would_start_them_alike(
+    heir: Heir, fields: dict[str, Any], taken: bool, tmp_path: Path
+) -> None:
+    ended: list[str] = []
+    left = {heir: (job(tmp_path, "latency"), [Asleep("a", ended), Asleep("b", ended, alive=False)])}
+    mine = taken_over(job(tmp_path, **fields), {}, left)
+    assert left == {} and ended == (["b"] if taken else ["a", "b"])
+    assert [one.take(2).name for one in mine.values()] == (["a"] if taken else [])  # type: ignore[attr-defined]
+
+
+def test_workers_that_were_started_for_another_check_are_ended(tmp_path: Path) -> None:
+    ended: list[str] = []
+
+    def ahead(name: str) -> StartedAhead:
+        return StartedAhead(lambda: Asleep("x", ended), together=True, ready=[Asleep(name, ended)])
+
+    loaded = {("throughput", "m"): ahead("a"), ("latency", "m"): ahead("b")}
+    mine = taken_over(job(tmp_path), loaded, {})
+    assert list(mine) == ["m"] and ended == ["b"] and loaded == {}
+    mine["m"].close()
+    assert ended == ["b", "a"]

@@ -46,7 +46,7 @@ NOT_PAIRED = (USER_RATE, POOLED_GAP, *TOKEN_FACTS)
 """Metrics of streamed answers that are not compared with another model's."""
 LOOK_S = 1.5
 """Each process of a check that may end early is measured at least so long: few must see all bursts."""
-LONGEST_LOOK_S = 3.0
+LONGEST_LOOK_S = 4.0
 """Up to so long each is measured for the first look to have queries enough."""
 AT_A_LOOK = 1.25
 """Times the queries that are planned in all, without which nothing passes at an early look."""

@@ -43,7 +43,10 @@ class Throughput(Check):
 
     ## Method
     Fresh processes, at least 5 for each batch size, each warmed up first, each measured for at least `duration:` and
-    20 batches. One number from each process; Student's t over the processes. "The best batch size reaches X" is shown
+    20 batches. Where the check before it has just timed the same model alone (`latency`, say), the first three are the
+    last three processes of that, which slept meanwhile: not of a server, nor where the spec's code runs, and only on a
+    processor and of files of 256 MiB at the most. Their samples say `timed_before`.
+    One number from each process; Student's t over the processes. "The best batch size reaches X" is shown
     when one of K sizes is shown to at level a/K; "none reaches X" when all are shown not to. Against another model:
     A B B A blocks in pairs of fresh processes at each size, t on the log ratio of each pair. Best against best: the
     candidate's size is the one that was best by itself, before the pairs. "Faster" is shown when that size is shown to
@@ -155,7 +158,7 @@ class Throughput(Check):
         """Timings of the model, and pairs with every model that a requirement names."""
         runs = len(self.sizes) * self.processes
         alone = runs * (START_S + WARMUP_S + self.duration_s)
-        needs = [NeedTiming(self.dataset, self.model, runs * BATCHES, alone, ahead=True)]
+        needs = [NeedTiming(self.dataset, self.model, runs * BATCHES, alone, ahead=True, shares_processes=True)]
         for baseline in self.baselines:
             pairs = runs * (2 * (START_S + WARMUP_S) + 4 * self.duration_s)
             needs.append(NeedTiming(self.dataset, baseline, runs * BATCHES, pairs))
