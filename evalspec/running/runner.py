@@ -675,7 +675,7 @@ class _Run:
 
 
 def _first_timed(check: Check) -> NeedTiming | None:
-    """What a check needs first, if that is to be timed."""
+    """The first need of a check, if it is to be timed."""
     need = next(iter(check.needs()), None)
     return need if isinstance(need, NeedTiming) else None
 

@@ -108,7 +108,7 @@ def answers(jobs: Sequence[CheckJob], *, shared: bool) -> list[Any]:
     handle = sharing.start(None)
     for index, job in enumerate(jobs):
         handle = handle if shared else sharing.start(None)
-        packed = base64.b64encode(pickle.dumps((job, ahead_of(jobs, index) if shared else ()))).decode("ascii")
+        packed = base64.b64encode(pickle.dumps((job, ahead_of(jobs, index) if shared else (), None))).decode("ascii")
         try:
             found.append(handle({"do": "run", "job": packed}, lambda *_: None))
         except InputError as error:

@@ -45,7 +45,7 @@ class Throughput(Check):
     Fresh processes, at least 5 for each batch size, each warmed up first, each measured for at least `duration:` and
     20 batches. Where the check before it has just timed the same model alone (`latency`, say), the first three are the
     last three processes of that, which slept meanwhile: not of a server, nor where the spec's code runs, and only on a
-    processor and of files of 256 MiB at the most. Their samples say `timed_before`.
+    processor and of files of up to 256 MiB. Their samples say `timed_before`.
     One number from each process; Student's t over the processes. "The best batch size reaches X" is shown
     when one of K sizes is shown to at level a/K; "none reaches X" when all are shown not to. Against another model:
     A B B A blocks in pairs of fresh processes at each size, t on the log ratio of each pair. Best against best: the
