@@ -12,6 +12,7 @@ import pytest
 from evalspec import interrupts
 from evalspec.interrupts import Interrupts
 from evalspec.running.children.process import Child, Limits
+from tests.running.small import Steps, answers, go, write
 
 
 def swallowed() -> None:
@@ -55,3 +56,43 @@ def test_it_ends_the_wait_for_a_child(monkeypatch: pytest.MonkeyPatch, tmp_path:
             child.ask({})
         assert time.monotonic() - begun < 30
         child.kill()
+
+
+CANDIDATE = f"""
+  candidate:
+    kind: predictions
+    files: {{test: said.parquet}}
+    outputs: {{label: said}}
+    classes: [a, b]
+    artifact: sha256:{"1" * 64}
+"""
+
+
+def made_something_else_of_it() -> None:
+    """As a library does whose inner parts are not Python."""
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1.0)
+    except KeyboardInterrupt as error:
+        raise ValueError("something happened inside") from error
+
+
+def broke() -> None:
+    raise ValueError("a fault of ours")
+
+
+def small(folder: Path) -> Path:
+    answers(folder / "said.parquet", right=True)
+    return write(folder, CANDIDATE)
+
+
+def test_a_run_keeps_what_was_measured_where_a_library_makes_another_error_of_an_interrupt(tmp_path: Path) -> None:
+    record, steps = go(small(tmp_path), tmp_path / "run", steps=Steps("model: two", made_something_else_of_it))
+    assert record.interrupted and [one.status for one in record.checks] == ["measured", "not_run"]
+    assert steps.said[-1] == "interrupted: what was measured is kept"
+    assert (tmp_path / "run" / "record.json").exists()
+
+
+def test_a_fault_without_an_interrupt_stays_one(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a fault of ours"):
+        go(small(tmp_path), tmp_path / "run", steps=Steps("model: two", broke))

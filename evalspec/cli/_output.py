@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -174,39 +174,50 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapper(*args: Any, **kwargs: Any) -> None:
-        hidden = Redaction.of(kwargs.get("env") or ())
-        signals = interrupts.Raising()
         try:
-            interrupts.raise_interrupt(signals)
-            command(*args, **kwargs)
-        except EvalspecError as error:
-            with unheard():
-                if kwargs.get("as_json"):
-                    echo_json(hidden.value(errors_of(error)))
-                else:
-                    echo_errors(error, hidden)
-            raise typer.Exit(error.exit_code) from error
+            _run_and_tell(command, args, kwargs)
         except KeyboardInterrupt as error:
+            # It came while something else was being told.
             raise _interrupted() from error
-        except BrokenPipeError as error:
-            # What was not read is no success: as a shell sees a program that the closed pipe has ended.
-            silence()
-            raise typer.Exit(PIPE_CLOSED) from error
-        except (typer.Exit, typer.Abort):
-            raise
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
-            silence()
-            raise typer.Exit(EvalspecError.exit_code) from error
-        except Exception as error:
-            if signals.count:
-                raise _interrupted() from error
-            _tell_crash(error, hidden)
-            # Python's own exit code for this is 1, which would read as NOT READY.
-            raise typer.Exit(EvalspecError.exit_code) from error
+        finally:
+            # The code is settled: an interrupt that comes later changes nothing.
+            interrupts.ignore()
 
     return wrapper
+
+
+def _run_and_tell(command: Callable[..., None], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    hidden = Redaction.of(kwargs.get("env") or ())
+    signals = interrupts.Raising()
+    try:
+        interrupts.raise_interrupt(signals)
+        command(*args, **kwargs)
+    except EvalspecError as error:
+        with unheard():
+            if kwargs.get("as_json"):
+                echo_json(hidden.value(errors_of(error)))
+            else:
+                echo_errors(error, hidden)
+        raise typer.Exit(error.exit_code) from error
+    except KeyboardInterrupt as error:
+        raise _interrupted() from error
+    except BrokenPipeError as error:
+        # What was not read is no success: as a shell sees a program that the closed pipe has ended.
+        silence()
+        raise typer.Exit(PIPE_CLOSED) from error
+    except (typer.Exit, typer.Abort):
+        raise
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            echo(f"error: {error.filename or 'output'}: {error.strerror or error}", err=True)
+        silence()
+        raise typer.Exit(EvalspecError.exit_code) from error
+    except Exception as error:
+        if signals.count:
+            raise _interrupted() from error
+        _tell_crash(error, hidden)
+        # Python's own exit code for this is 1, which would read as NOT READY.
+        raise typer.Exit(EvalspecError.exit_code) from error
 
 
 def _tell_crash(error: Exception, hidden: Redaction) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -210,35 +210,8 @@ class _Run:
         captured = beside.submit(environment.capture, self.options.access.folder)
         beside.shutdown(wait=False)
         try:
-            if supervised(self.plan):
-                self._on_this_machine(captured.result())
-            self._make_runs()
-            self.observer.step("reading datasets and models")
-            untimed = (one.check for one in self.plan.checks if one.check.dimension != "system")
-            self.shared.begin(itertools.islice(untimed, FIRST), foreign_code=self.parts.foreign_code)
-            datasets = [name for one in self.plan.checks for name in one.datasets if name not in self.made.broken]
-            models = [name for one in self.plan.checks for name in one.models]
-            about = [check.model for check in self.spec.checks if check.uses_model]
-            there = [name for name in (*models, *about) if not awaited(self.models[name])]
-            self.subjects.describe("model", there)
-            if not any(one.place for one in self.datasets.values()):
-                # Whoever reads objects must know which ones the run began with.
-                self._load_ahead()
-            self.subjects.describe("dataset", datasets)
-            self._on_this_machine(captured.result())
-            self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
-            self._ask_servers()
-            self._go_on(captured.result())
-            self._load_ahead()
-            while self.left:
-                planned = self._next()
-                self.left.remove(planned)
-                self._check(planned)
-                if isinstance(self.observer, WatchesChecks):
-                    self.observer.ended(check_end(self.checks[-1], self.plan, self.left, self.options.draft))
-                if self.options.fail_fast and violated(self.checks[-1], self.plan):
-                    break
-            self._end()
+            with _interrupted_by(self.signals):
+                self._measure_all(captured)
             self.signals.hold()
         except KeyboardInterrupt:
             self.signals.hold()
@@ -258,6 +231,38 @@ class _Run:
         record = self._record(captured.result().model_copy(update=update))
         self._write(record)
         return record, self.folder
+
+    def _measure_all(self, captured: Future[Environment]) -> None:
+        """Measure every check; what each said is kept as soon as it is there."""
+        if supervised(self.plan):
+            self._on_this_machine(captured.result())
+        self._make_runs()
+        self.observer.step("reading datasets and models")
+        untimed = (one.check for one in self.plan.checks if one.check.dimension != "system")
+        self.shared.begin(itertools.islice(untimed, FIRST), foreign_code=self.parts.foreign_code)
+        datasets = [name for one in self.plan.checks for name in one.datasets if name not in self.made.broken]
+        models = [name for one in self.plan.checks for name in one.models]
+        about = [check.model for check in self.spec.checks if check.uses_model]
+        there = [name for name in (*models, *about) if not awaited(self.models[name])]
+        self.subjects.describe("model", there)
+        if not any(one.place for one in self.datasets.values()):
+            # Whoever reads objects must know which ones the run began with.
+            self._load_ahead()
+        self.subjects.describe("dataset", datasets)
+        self._on_this_machine(captured.result())
+        self.named = {one.check.name: self._named(one.check) for one in self.plan.checks}
+        self._ask_servers()
+        self._go_on(captured.result())
+        self._load_ahead()
+        while self.left:
+            planned = self._next()
+            self.left.remove(planned)
+            self._check(planned)
+            if isinstance(self.observer, WatchesChecks):
+                self.observer.ended(check_end(self.checks[-1], self.plan, self.left, self.options.draft))
+            if self.options.fail_fast and violated(self.checks[-1], self.plan):
+                break
+        self._end()
 
     def _on_this_machine(self, where: Environment) -> None:
         """From now on all that is measured rests on the machine and its software."""
@@ -672,6 +677,19 @@ class _Run:
             }
         )
         return record.model_copy(update={"verdict": decide(record)})
+
+
+@contextlib.contextmanager
+def _interrupted_by(signals: Interrupts) -> Iterator[None]:
+    """Raise what other code made of an interrupt as one: pydantic builds its validators in Rust, where it is lost."""
+    try:
+        yield
+    except EvalspecError:
+        raise
+    except Exception as error:
+        if not signals.count:
+            raise
+        raise KeyboardInterrupt from error
 
 
 def _first_timed(check: Check) -> NeedTiming | None:

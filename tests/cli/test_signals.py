@@ -234,3 +234,45 @@ def test_an_interrupt_of_which_a_library_made_another_error_is_one() -> None:
     """pydantic builds its validators in Rust, where a KeyboardInterrupt becomes a SchemaError."""
     done = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (130, "interrupted\n"), done.stderr
+
+
+LATE = """
+import os, signal, sys
+from evalspec import interrupts
+interrupts.end_at_once()
+import typer
+from evalspec.cli import _output
+from evalspec.errors import SpecError, WriteError
+app = typer.Typer()
+
+def interrupt(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+
+@app.command()
+@_output.guarded
+def command(context: typer.Context):
+    {what}
+
+app()
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        ("context.call_on_close(interrupt)", 0),
+        ("context.call_on_close(interrupt); raise typer.Exit(3)", 3),
+        ("context.call_on_close(interrupt); raise WriteError('a disk is full')", 4),
+        ("context.call_on_close(interrupt); interrupt()", 130),
+        ("_output.echo_errors = interrupt; raise SpecError(['no spec'])", 130),
+    ],
+    ids=["success", "a verdict", "an error", "a second one", "while an error is told"],
+)
+def test_an_interrupt_after_the_end_of_a_command_changes_no_code(what: str, code: int) -> None:
+    """The library of the command line ends with 1 where it meets one, which would read as NOT READY."""
+    done = subprocess.run(
+        [sys.executable, "-c", LATE.format(what=what)], capture_output=True, text=True, timeout=60, check=False,
+        preexec_fn=heeding,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert "Aborted" not in done.stderr and "Traceback" not in done.stderr
