@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evalspec import interrupts
 from evalspec.interrupts import Interrupts
+from evalspec.running import runner
 from evalspec.running.children.process import Child, Limits
 from tests.running.small import Steps, answers, go, write
 
@@ -96,3 +99,21 @@ def test_a_run_keeps_what_was_measured_where_a_library_makes_another_error_of_an
 def test_a_fault_without_an_interrupt_stays_one(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a fault of ours"):
         go(small(tmp_path), tmp_path / "run", steps=Steps("model: two", broke))
+
+
+@pytest.mark.parametrize("do", [None, made_something_else_of_it], ids=["an interrupt", "another error"])
+def test_files_are_looked_at_again_where_screens_are_interrupted(
+    do: Callable[[], None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[object] = []
+    before = runner._Run._void_changed
+
+    def noting(self: runner._Run, *given: Any) -> bool:
+        looked.append(self)
+        return before(self, *given)
+
+    monkeypatch.setattr(runner._Run, "_void_changed", noting)
+    steps = Steps("screens: what no requirement asks about", do)
+    record, _ = go(small(tmp_path), tmp_path / "run", steps=steps)
+    assert record.interrupted and len(looked) == 1
+    assert [one.status for one in record.checks] == ["measured", "measured"]

@@ -83,6 +83,10 @@ class Schedule:
         return 0.9 * self.limit_s
 
 
+TIMED_BEFORE = "timed_before"
+"""Detail of samples: by how many checks the model was timed in the same process before; absent where there was none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Samples:
     """Raw timings of one model in one fresh process, in the order in which they were made.

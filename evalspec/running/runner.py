@@ -356,7 +356,8 @@ class _Run:
         measured, answers = self.checks, self.witness.end()
         self.checks = voided(measured, answers)
         try:
-            screens = self._screens()
+            with _interrupted_by(self.signals):
+                screens = self._screens()
         except KeyboardInterrupt:
             self._void_changed(measured, answers)
             raise
@@ -547,10 +548,13 @@ class _Run:
         """The next check, and its model, where it may be timed in the processes in which this one timed it."""
         after = next(iter(self.left), None)
         mine, its = _first_timed(check), None if after is None else _first_timed(after.check)
-        if after is None or mine is None or its is None or self.options.timings_from:
+        if after is None or mine is None or its is None:
+            return None
+        if self.options.timings_from or self.options.resume or self.again is not None:
             return None
         shared = mine.ahead and its.shares_processes and (mine.model, mine.dataset) == (its.model, its.dataset)
-        return (after.check.name, its.model) if shared and self._has_room(its.model) else None
+        shared = shared and self.models[its.model].stateless and self._has_room(its.model)
+        return (after.check.name, its.model) if shared else None
 
     def _screens(self) -> Screening | None:
         """Suspicions of the screens; None: nobody looks, or there is not all of the run to look at."""

@@ -263,7 +263,9 @@ class Workers:
         """Measure in one fresh process."""
         # Rows that were kept lie in memory once, however many read them.
         rows = dataset if dataset in self._job.parts.kept else None
-        with self._fresh(model).one(schedule.processes - process, rows) as worker:
+        # One alone is that of an audit, which asks otherwise than those that are measured.
+        several = schedule.processes > 1
+        with self._fresh(model).one(schedule.processes - process, rows, may_be_kept=several) as worker:
             timed = self._prepared(worker, schedule, dataset, model, process)
             with self._kept(timed, model, process), _background(schedule, timed), _read(timed):
                 timed.block(0, schedule.queries)

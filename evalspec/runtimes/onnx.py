@@ -51,6 +51,7 @@ class Onnx(FileModel):
     extra_name: ClassVar[str] = "onnx"
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime",)
     suffixes: ClassVar[tuple[str, ...]] = (".onnx",)
+    stateless: ClassVar[bool] = True
 
     kind: Literal["onnx"] = "onnx"
 

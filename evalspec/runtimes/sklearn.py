@@ -53,6 +53,7 @@ class Sklearn(FileModel):
     extra_name: ClassVar[str] = "sklearn"
     packages: ClassVar[tuple[str, ...]] = ("sklearn", "skops", "pandas")
     suffixes: ClassVar[tuple[str, ...]] = (".skops", *PICKLES)
+    stateless: ClassVar[bool] = True
     inspects_in_subprocess: ClassVar[bool] = True
 
     kind: Literal["sklearn"] = "sklearn"

@@ -54,7 +54,7 @@ models: {candidate: {kind: sklearn, path: classifier.skops}}
 datasets: {test: {kind: parquet, path: test.parquet, label: diagnosis, key: id}}
 policy: {stop: full}
 system:
-  - {check: latency, dataset: test, processes: 5, caching_audit: false, require: [latency_p50 <= 1 s]}
+  - {check: latency, dataset: test, processes: 5, require: [latency_p50 <= 1 s]}
   - {check: throughput, dataset: test, batch_sizes: [8], duration: 0.1 s, require: [throughput >= 1 samples/s]}
   - check: throughput
     id: again
@@ -238,16 +238,34 @@ def test_workers_that_were_measured_are_ended() -> None:
     assert closed(told) == "abcd" and ahead.kept() == []
 
 
-def test_the_last_workers_that_were_measured_are_kept_for_who_wants_them() -> None:
+def test_the_first_workers_that_were_measured_are_kept_for_who_wants_them() -> None:
+    """How many follow hangs on what was measured, so that the last ones are chosen by it."""
     told: list[str] = []
     ahead = started(told, together=True)
     ahead.keep()
+    with ahead.one(1, may_be_kept=False):
+        pass
     measured(ahead, 5)
-    assert closed(told) == "ab" and MOST_KEPT == 3
-    assert [one.name for one in ahead.kept()] == ["c", "d", "e"]  # type: ignore[attr-defined]
+    assert closed(told) == "aef" and MOST_KEPT == 3
+    assert [one.name for one in ahead.kept()] == ["b", "c", "d"]  # type: ignore[attr-defined]
     ahead.close()
-    # Who comes to the fifth by itself may want a sixth.
-    assert closed(told) == "abf" and ahead.kept() == []
+    assert closed(told) == "aef" and ahead.kept() == []
+
+
+@pytest.mark.parametrize("count", [5, 10, 20])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_no_more_hold_the_model_at_once_where_some_are_kept(count: int, keeps: bool) -> None:
+    told: list[str] = []
+    names = iter("abcdefghijklmnopqrstuvwxyz")
+    ahead = StartedAhead(lambda: Noting(told, next(names)), together=True)
+    if keeps:
+        ahead.keep()
+    measured(ahead, count)
+    alive, most = 0, 0
+    for line in told:
+        alive += {"tell": 1, "answer": 0, "close": -1}[line.split()[0]]
+        most = max(most, alive)
+    assert most == MOST_AHEAD
 
 
 def test_a_worker_whose_measurement_fails_is_not_kept() -> None:
@@ -279,7 +297,7 @@ def test_workers_that_are_there_are_taken_before_others_start() -> None:
 
 
 @pytest.mark.proof
-def test_throughput_is_timed_in_the_last_processes_of_latency_and_goes_on_in_its_own(tmp_path: Path) -> None:
+def test_throughput_is_timed_in_the_first_processes_of_latency_and_goes_on_in_its_own(tmp_path: Path) -> None:
     shutil.copy(BREAST_CANCER / "classifier.skops", tmp_path)
     shutil.copy(BREAST_CANCER / "test.parquet", tmp_path)
     (tmp_path / "spec.yaml").write_text(IN_ONE_PROCESS)
@@ -291,12 +309,13 @@ def test_throughput_is_timed_in_the_last_processes_of_latency_and_goes_on_in_its
         for name in ("latency", "throughput", "again")
     }
     assert before == {
-        "latency": [None] * len(before["latency"]),
+        "latency": [None] * len(before["latency"]),  # With more where the first five differ.
         # Three of latency, in their second measurement; then processes of its own.
         "throughput": [1, 1, 1, None, None],
-        # The last three of the check before, of which one had been latency's.
-        "again": [2, 1, 1, None, None],
+        "again": [2, 2, 2, None, None],
     }
+    conditions = {one.id: one.conditions.get("processes_timed_before") for one in record.checks}
+    assert conditions == {"latency": None, "throughput": 3, "again": 3}
     assert not verify(folder, spec_folder=tmp_path).differs
 
 

@@ -19,10 +19,12 @@ from evalspec.planning import PlannedCheck
 from evalspec.running import runner
 from evalspec.running.children.jobs import CheckJob, SpecParts
 from evalspec.running.children.kept_rows import RowsWriter
+from evalspec.running.children.process import Limits
 from evalspec.running.children.sharing import Heir, SharedChild
 from evalspec.running.children.tables import Tables
 from evalspec.running.describe import without_evidence
 from evalspec.running.subjects import Subjects
+from evalspec.runtimes.sklearn import Sklearn
 from evalspec.sources.parquet import Parquet
 from tests.running.small import go
 
@@ -127,17 +129,19 @@ MEMORY = "  - {check: memory, dataset: test, require: [peak_host_memory <= 10000
 
 
 @pytest.mark.parametrize(
-    ("between", "dataset", "options", "heirs"),
+    ("between", "dataset", "stateless", "options", "heirs"),
     [
-        ("", "test", {}, [("throughput", "candidate"), None]),
-        ("", "other", {}, [None, None]),
-        (MEMORY, "test", {}, [None, None, None]),
-        ("", "test", {"draft": True}, [None, None]),
+        ("", "test", True, {}, [("throughput", "candidate"), None]),
+        ("", "other", True, {}, [None, None]),
+        (MEMORY, "test", True, {}, [None, None, None]),
+        ("", "test", False, {}, [None, None]),
+        ("", "test", True, {"draft": True}, [None, None]),
+        ("", "test", True, {"limits": Limits(time_s=60, memory_bytes=2**31)}, [None, None]),
     ],
-    ids=["next", "of other rows", "another check between", "draft"],
+    ids=["next", "of other rows", "another check between", "kernels by shape", "draft", "little memory"],
 )
 def test_processes_are_left_to_the_next_check_of_the_same_model(
-    between: str, dataset: str, options: dict[str, Any], heirs: list[Heir | None], spec: Path,
+    between: str, dataset: str, stateless: bool, options: dict[str, Any], heirs: list[Heir | None], spec: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     asked: list[Heir | None] = []
@@ -146,6 +150,7 @@ def test_processes_are_left_to_the_next_check_of_the_same_model(
         asked.append(heir)
         raise NotRunError("nothing is measured here")
 
+    monkeypatch.setattr(Sklearn, "stateless", stateless)
     monkeypatch.setattr(SharedChild, "ask", ask)
     monkeypatch.setattr(SharedChild, "load_ahead", lambda *_: None)
     text = SPEC.partition("system:")[0].replace(

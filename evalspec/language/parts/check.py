@@ -488,7 +488,10 @@ class NeedTiming:
     ahead: bool = False
     """Its processes are the first that it times, and may have loaded the model long before."""
     shares_processes: bool = False
-    """Its processes may be those in which the check before it timed the same model, if that says ``ahead`` too."""
+    """Its first processes may be those in which the check before it timed the same model on the same rows.
+
+    If that says ``ahead``, and the model is ``stateless``. A check that audits for caching has to have its own.
+    """
 
 
 @dataclass(frozen=True, slots=True)

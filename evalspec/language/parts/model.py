@@ -48,6 +48,8 @@ class Model(Part):
     """It is a server, so no file here shows what it is: its digest is as stated."""
     remembered: ClassVar[bool] = False
     """Its answers were kept by an earlier run: nothing that was timed then is a baseline for what is timed now."""
+    stateless: ClassVar[bool] = False
+    """What it runs for a query hangs neither on the queries before nor on how many rows those had."""
     in_memory: ClassVar[bool] = False
     """It was an object of the calling program, so no file that ships is judged."""
     inspects_in_subprocess: ClassVar[bool] = False

@@ -171,22 +171,25 @@ def taken_over(
     from evalspec.running.timing import fresh_workers
 
     mine: dict[str, StartedAhead] = {}
-    for (check, model), (earlier, workers) in left.items():
-        alike = check == job.check.name and job.starts_workers_as(earlier)
-        mine_now = [one for one in workers if alike and one.alive]
-        for one in workers:
-            if one not in mine_now:
-                one.close()
-        if mine_now:
-            mine[model] = fresh_workers(job, model, {}, ready=mine_now)
-    left.clear()
-    for (check, model), fresh in loaded.items():
-        if check == job.check.name and model not in mine:
-            mine[model] = fresh
-        else:
-            fresh.close()
-    loaded.clear()
+    for heir in [one for one in left if one[0] == job.check.name]:
+        earlier, workers = left[heir]
+        if job.starts_workers_as(earlier) and all(one.alive for one in workers):
+            mine[heir[1]] = fresh_workers(job, heir[1], {}, ready=left.pop(heir)[1])
+    for heir in [one for one in loaded if one[0] == job.check.name and one[1] not in mine]:
+        mine[heir[1]] = loaded.pop(heir)
+    close_all(loaded, left)
     return mine
+
+
+def close_all(loaded: dict[Heir, StartedAhead], left: dict[Heir, tuple[CheckJob, list[Child]]]) -> None:
+    """End workers that wait for a check, and forget them; as in `taken_over`."""
+    for fresh in loaded.values():
+        fresh.close()
+    for _, workers in left.values():
+        for one in workers:
+            one.close()
+    loaded.clear()
+    left.clear()
 
 
 def prepare() -> None:
@@ -219,6 +222,7 @@ def start(job: None) -> Handler:
                         getattr(import_module(module), "load_ahead", _nothing)()
             return {}
         if question["do"] == "screen":
+            close_all(loaded, left)
             return screener.handle(question, progress)
         # It comes from the process that started this one, over a socket that nobody else has.
         one: CheckJob

@@ -15,6 +15,7 @@ from evalspec.imports import arrow_without_pandas
 from evalspec.language.abilities import AsksAgain, GivesVariants
 from evalspec.language.inputs import FIRST, Schedule, Variant
 from evalspec.language.likelihoods import GivesLikelihoods, Windows
+from evalspec.language.timings import TIMED_BEFORE
 from evalspec.running.children.child import Handler
 from evalspec.running.children.every_answer import with_others
 from evalspec.running.children.jobs import WorkerJob
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from evalspec.pipeline.serve import Served, ServedRows
 
 
-TIMED_BEFORE = "timed_before"
-"""Detail of samples: schedules that were timed in the same process before."""
-
-
 def start(job: WorkerJob) -> Handler:
     """The handler of this child."""
     return _Worker(job).handle
@@ -55,6 +52,7 @@ class _Worker:
         self.between: dict[str, Between] = {}
         self.session: Session | None = None
         self.sessions = 0
+        self.rows: dict[str, ServedRows] = {}
         self.others: dict[str, LoadedModel] = {}
         if not job.foreign_code:
             # Other code may hand its own data frames to pyarrow.
@@ -148,11 +146,13 @@ class _Worker:
         return served
 
     def _rows(self, dataset: str) -> ServedRows:
-        table = self.tables.get(dataset)
-        # A model that chooses and writes is timed while it writes.
-        beside = self.model.chooses is not None and self.model.writes_texts
-        with self._code_runs():
-            return self._serve(dataset, Variant(writes=True) if beside else FIRST).rows(table)
+        if dataset not in self.rows:
+            table = self.tables.get(dataset)
+            # A model that chooses and writes is timed while it writes.
+            beside = self.model.chooses is not None and self.model.writes_texts
+            with self._code_runs():
+                self.rows[dataset] = self._serve(dataset, Variant(writes=True) if beside else FIRST).rows(table)
+        return self.rows[dataset]
 
     def _predict(self, question: Message, progress: Progress) -> Message:
         from evalspec.answers.file import count, write_answers
@@ -253,6 +253,8 @@ class _Worker:
 
         schedule = _with_arrays(Schedule(**question["schedule"]), question.get("arrays"))
         rows = self._rows(str(question["dataset"]))
+        # What it holds in memory is not to lie beside the next one's.
+        self.session = None
         self.session = Session(rows, schedule, Path(question["out"]), origin_ns=int(question["origin_ns"]))
         self.sessions += 1
         with self._code_runs():

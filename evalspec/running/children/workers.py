@@ -252,7 +252,8 @@ class StartedAhead:
             count: Workers that are wanted.
             dataset: As in `take`.
         """
-        self._ready = [self._start() for _ in range(min(count, MOST_AHEAD) if self._together else 1)]
+        most = max(1, MOST_AHEAD - len(self._kept)) if self._together else 1
+        self._ready = [self._start() for _ in range(min(count, most))]
         self._loading = self._together
         self._begun = True
         if self._together:
@@ -279,11 +280,14 @@ class StartedAhead:
         return self._ready.pop(0)
 
     def keep(self) -> None:
-        """From now on keep the last workers that were measured, until `kept` takes them."""
+        """Keep the first workers that are measured and may be kept, until `kept` takes them.
+
+        The first, since how many follow hangs on what was measured: the last would be chosen by that.
+        """
         self._keeps = self._together
 
     @contextlib.contextmanager
-    def one(self, left: int, dataset: str | None = None) -> Iterator[Child]:
+    def one(self, left: int, dataset: str | None = None, *, may_be_kept: bool = True) -> Iterator[Child]:
         """A worker, as `take` gives it, which is kept or closed when it was measured."""
         worker = self.take(left, dataset)
         try:
@@ -291,9 +295,10 @@ class StartedAhead:
         except BaseException:
             worker.close()
             raise
-        self._kept.append(worker)
-        while len(self._kept) > (MOST_KEPT if self._keeps else 0):
-            self._kept.pop(0).close()
+        if self._keeps and may_be_kept and len(self._kept) < MOST_KEPT:
+            self._kept.append(worker)
+        else:
+            worker.close()
 
     def kept(self) -> list[Child]:
         """Workers that were measured and kept, which the caller closes."""

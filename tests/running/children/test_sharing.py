@@ -14,9 +14,10 @@ from evalspec.checks.system.throughput.spec import Throughput
 from evalspec.errors import WorkerError
 from evalspec.language.inputs import Inputs
 from evalspec.language.parts import Access, Check, CheckResult
+from evalspec.running.children import sharing
 from evalspec.running.children.jobs import CheckJob, SpecParts
 from evalspec.running.children.process import Child, Limits
-from evalspec.running.children.sharing import Heir, SharedChild, taken_over
+from evalspec.running.children.sharing import Heir, SharedChild, packed_job, taken_over
 from evalspec.running.children.workers import StartedAhead
 from evalspec.running.subjects import Children
 from evalspec.runtimes.python import Python
@@ -119,10 +120,18 @@ def test_workers_are_left_to_the_check_that_would_start_them_alike(
     heir: Heir, fields: dict[str, Any], taken: bool, tmp_path: Path
 ) -> None:
     ended: list[str] = []
-    left = {heir: (job(tmp_path, "latency"), [Asleep("a", ended), Asleep("b", ended, alive=False)])}
+    left = {heir: (job(tmp_path, "latency"), [Asleep("a", ended), Asleep("b", ended)])}
     mine = taken_over(job(tmp_path, **fields), {}, left)
-    assert left == {} and ended == (["b"] if taken else ["a", "b"])
+    assert left == {} and ended == ([] if taken else ["a", "b"])
     assert [one.take(2).name for one in mine.values()] == (["a"] if taken else [])  # type: ignore[attr-defined]
+
+
+def test_where_one_of_them_has_ended_all_do(tmp_path: Path) -> None:
+    """Which one it was may hang on how it was."""
+    ended: list[str] = []
+    workers: list[Child] = [Asleep("a", ended), Asleep("b", ended, alive=False)]
+    assert taken_over(job(tmp_path), {}, {("throughput", "m"): (job(tmp_path, "latency"), workers)}) == {}
+    assert ended == ["a", "b"]
 
 
 def test_workers_that_were_started_for_another_check_are_ended(tmp_path: Path) -> None:
@@ -136,3 +145,37 @@ def test_workers_that_were_started_for_another_check_are_ended(tmp_path: Path) -
     assert list(mine) == ["m"] and ended == ["b"] and loaded == {}
     mine["m"].close()
     assert ended == ["b", "a"]
+
+
+def test_nobody_waits_any_more_while_screens_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A check that is left out asks for nothing, and the workers that were left to it would sleep on."""
+    ended: list[str] = []
+
+    def kept(self: StartedAhead) -> list[Child]:
+        return [Asleep("a", ended)]
+
+    monkeypatch.setattr(StartedAhead, "kept", kept)
+    monkeypatch.setattr("evalspec.running.children.checking.answer", lambda *_: {"record": {}})
+    monkeypatch.setattr("evalspec.running.children.screening.Screener.handle", lambda *_: {"screened": list(ended)})
+    handle = sharing.start(None)
+    asked = packed_job((job(tmp_path, "latency"), (), ("throughput", "m")))
+    handle({"do": "run", "job": asked}, lambda *_: None)
+    assert ended == []
+    assert handle({"do": "screen"}, lambda *_: None) == {"screened": ["a"]}
+
+
+def test_what_a_check_that_fails_has_kept_is_left_all_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(StartedAhead, "kept", lambda _: [Asleep("a", ended)])
+
+    def fail(*_: object) -> None:
+        raise WorkerError("it ended")
+
+    monkeypatch.setattr("evalspec.running.children.checking.answer", fail)
+    handle = sharing.start(None)
+    with pytest.raises(WorkerError):
+        handle({"do": "run", "job": packed_job((job(tmp_path, "latency"), (), ("throughput", "m")))}, lambda *_: None)
+    # Another check than the heir comes next.
+    with pytest.raises(WorkerError):
+        handle({"do": "run", "job": packed_job((job(tmp_path, "again"), (), None))}, lambda *_: None)
+    assert ended == ["a"]

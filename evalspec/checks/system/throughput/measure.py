@@ -19,6 +19,7 @@ from evalspec.evidence.reasons import Cause, Reason, gravest, only_worse
 from evalspec.evidence.words import in_percent
 from evalspec.language.inputs import Schedule
 from evalspec.language.parts import CheckResult
+from evalspec.language.timings import TIMED_BEFORE
 from evalspec.stats.conjunction import AllParts
 from evalspec.stats.timing.processes import PairedTiming, drift, over_processes, paired_log_ratio
 from evalspec.timing import samples as timing_samples
@@ -168,12 +169,18 @@ def measure(check: Throughput, inputs: Inputs) -> CheckResult:
         blocks=_blocks(check, batches, spent, inputs.confidence),
         counts=timing_samples.counted(everything),
         conditions={"scenario": check.scenario, **saturated_server.conditions(everything),
-                    "processes": check.processes, **streams.facts(everything),
+                    "processes": check.processes, **_timed_before(everything), **streams.facts(everything),
                     **timing_samples.conditions(inputs, check.model, everything)},
         notes=[*_not_timed(check), *around.notes, *beside, *streams.notes(everything),
                *saturated_server.notes({size: at.samples for size, at in batches.items()}),
                *timing_samples.notes(everything, _batch_ms(batches[min(batches)]))],
     )  # fmt: skip
+
+
+def _timed_before(samples: Sequence[Samples]) -> dict[str, Cell]:
+    """Number of processes in which another check had timed the model before, where there are any."""
+    count = sum(1 for one in samples if one.details.get(TIMED_BEFORE))
+    return {"processes_timed_before": count} if count else {}
 
 
 def _not_timed(check: Throughput) -> list[str]:
@@ -286,7 +293,7 @@ def _blocks(
         *(column for column, _ in more),
     )  # fmt: skip
     connections = saturated_server.connections_of([one for at in batches.values() for one in at.samples])
-    caption = "Mean over fresh processes; each bound by itself."
+    caption = "Mean over the processes; each bound by itself."
     if connections is not None:
         caption += f" Requests to the server under way at a time: {connections}; the latency is with all of them."
     caption = " ".join([caption, *_not_timed(check)])
@@ -316,7 +323,7 @@ def _curve(check: Throughput, batches: Mapping[int, AtBatch], confidence: float)
     )
     return Curve(
         title="Throughput against batch size",
-        caption="Mean over fresh processes; the band is its bounds.",
+        caption="Mean over the processes; the band is its bounds.",
         x_label="batch size", y_label="throughput", y_unit="samples/s", log_x=True,
         series=(Series(name=check.model, x=x, y=y, lower=low, upper=high),),
         references=lines,

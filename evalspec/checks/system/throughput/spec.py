@@ -42,11 +42,8 @@ class Throughput(Check):
     late. Jobs that run over night are paid by the item, so throughput is their price.
 
     ## Method
-    Fresh processes, at least 5 for each batch size, each warmed up first, each measured for at least `duration:` and
-    20 batches. Where the check before it has just timed the same model alone (`latency`, say), the first three are the
-    last three processes of that, which slept meanwhile: not of a server, nor where the spec's code runs, and only on a
-    processor and of files of up to 256 MiB. Their samples say `timed_before`.
-    One number from each process; Student's t over the processes. "The best batch size reaches X" is shown
+    At least 5 processes for each batch size, each warmed up first, each measured for at least `duration:` and 20
+    batches. One number from each process; Student's t over the processes. "The best batch size reaches X" is shown
     when one of K sizes is shown to at level a/K; "none reaches X" when all are shown not to. Against another model:
     A B B A blocks in pairs of fresh processes at each size, t on the log ratio of each pair. Best against best: the
     candidate's size is the one that was best by itself, before the pairs. "Faster" is shown when that size is shown to
@@ -60,6 +57,11 @@ class Throughput(Check):
     medians of 8 groups of prompts by length, the longest of which is half as long again as the shortest, or longer.
     Beside other requests that time is also one of waiting, so there it is not measured. t over the slopes of
     the processes, and as lognormal.
+    The first three processes of the batch size that is timed first are those in which `latency`, or another
+    `throughput`, has just timed the same model of `kind: sklearn` or `onnx` on the same rows, where that is the check
+    before in the same run, the model runs on a processor and none of the spec's code, its files have up to 256 MiB, and
+    4 GiB of memory are free: the first three that it timed, however many followed. They have slept since, and warm up
+    again. `processes_timed_before` says how many; the two checks then rest on the same draw of processes.
     A run whose batches grow slower by more than 10 % from start to end is kept from PASS, not from FAIL.
     A server has `connections:` requests under way at any time, so that each of its workers has some; the result says
     how many, and holds for that many. Each process measures at least 4 batches over each connection, and waits
@@ -119,7 +121,7 @@ class Throughput(Check):
     batch_sizes: Annotated[tuple[Annotated[int, Field(ge=1, le=65_536)], ...], Listing()] = Field(
         (1, 8, 32), min_length=1, description="Items in a batch."
     )
-    processes: Annotated[int, Effort()] = Field(5, ge=5, le=100, description="Fresh processes for each batch size.")
+    processes: Annotated[int, Effort()] = Field(5, ge=5, le=100, description="Processes for each batch size.")
     duration_s: Duration = Field(1.0, gt=0, alias="duration", description="Measured in each process, at least.")
     warmup: Annotated[int, Effort()] = Field(5, ge=3, description="Batches before measuring, in each process.")
     connections: int = Field(16, ge=1, le=1000, description=CONNECTIONS)
