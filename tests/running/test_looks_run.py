@@ -46,12 +46,20 @@ system:
     duration: 0.2 s
     require: [throughput >= {rate} samples/s]
 """
-BREAST_CANCER = Path(__file__).resolve().parents[2] / "suites" / "breast_cancer"
+DIGITS = Path(__file__).resolve().parents[2] / "suites" / "digits"
 IN_ONE_PROCESS = """
 evalspec: 1
 name: shared
-models: {candidate: {kind: sklearn, path: classifier.skops}}
-datasets: {test: {kind: parquet, path: test.parquet, label: diagnosis, key: id}}
+models:
+  candidate:
+    kind: onnx
+    path: int8.onnx
+    precision: int8
+    preprocess: [{cast: float32}, {scale: 0.0625}]
+    inputs: {image: pixels}
+    outputs: {logits: y}
+    classes: classes.txt
+datasets: {test: {kind: parquet, path: test.parquet, label: digit, key: id}}
 policy: {stop: full}
 system:
   - {check: latency, dataset: test, processes: 5, require: [latency_p50 <= 1 s]}
@@ -298,8 +306,8 @@ def test_workers_that_are_there_are_taken_before_others_start() -> None:
 
 @pytest.mark.proof
 def test_throughput_is_timed_in_the_first_processes_of_latency_and_goes_on_in_its_own(tmp_path: Path) -> None:
-    shutil.copy(BREAST_CANCER / "classifier.skops", tmp_path)
-    shutil.copy(BREAST_CANCER / "test.parquet", tmp_path)
+    for name in ("int8.onnx", "classes.txt", "test.parquet"):
+        shutil.copy(DIGITS / name, tmp_path)
     (tmp_path / "spec.yaml").write_text(IN_ONE_PROCESS)
     record, _ = go(tmp_path / "spec.yaml", tmp_path / "run")
     folder = tmp_path / "run"
