@@ -177,7 +177,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         try:
             _run_and_tell(command, args, kwargs)
         except KeyboardInterrupt as error:
-            # It came while something else was being told.
+            # Also one that came while an error was being told.
             raise _interrupted() from error
         finally:
             # The code is settled: an interrupt that comes later changes nothing.
@@ -199,8 +199,6 @@ def _run_and_tell(command: Callable[..., None], args: Sequence[Any], kwargs: Map
             else:
                 echo_errors(error, hidden)
         raise typer.Exit(error.exit_code) from error
-    except KeyboardInterrupt as error:
-        raise _interrupted() from error
     except BrokenPipeError as error:
         # What was not read is no success: as a shell sees a program that the closed pipe has ended.
         silence()

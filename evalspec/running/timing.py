@@ -260,7 +260,7 @@ class Workers:
         return candidate_made, baseline_made
 
     def _alone(self, schedule: Schedule, dataset: str, model: str, process: int) -> Samples:
-        """Measure in one fresh process."""
+        """Measure in one process, a fresh one or one that the check before has left."""
         # Rows that were kept lie in memory once, however many read them.
         rows = dataset if dataset in self._job.parts.kept else None
         # One alone is that of an audit, which asks otherwise than those that are measured.
@@ -425,7 +425,7 @@ class Workers:
 def fresh_workers(
     job: CheckJob, model: str, read: dict[str, dict[str, str]], ready: Sequence[Child] = ()
 ) -> StartedAhead:
-    """Fresh workers of a model for all schedules of a check.
+    """Workers of a model for all schedules of a check: fresh ones, after those that are there.
 
     Args:
         job: Of the check.

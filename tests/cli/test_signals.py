@@ -269,7 +269,7 @@ app()
     ids=["success", "a verdict", "an error", "a second one", "while an error is told"],
 )
 def test_an_interrupt_after_the_end_of_a_command_changes_no_code(what: str, code: int) -> None:
-    """The library of the command line ends with 1 where it meets one, which would read as NOT READY."""
+    """The library of the command line ends with 130 where it meets one, whatever the outcome was."""
     done = subprocess.run(
         [sys.executable, "-c", LATE.format(what=what)], capture_output=True, text=True, timeout=60, check=False,
         preexec_fn=heeding,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from string import ascii_lowercase
 
 import pytest
 
@@ -186,7 +187,7 @@ class Noting(Child):
 
 
 def started(told: list[str], *, together: bool) -> StartedAhead:
-    names = iter("abcdefgh")
+    names = iter(ascii_lowercase)
     return StartedAhead(lambda: Noting(told, next(names)), together=together)
 
 
@@ -264,8 +265,7 @@ def test_the_first_workers_that_were_measured_are_kept_for_who_wants_them() -> N
 @pytest.mark.parametrize("keeps", [False, True])
 def test_no_more_hold_the_model_at_once_where_some_are_kept(count: int, keeps: bool) -> None:
     told: list[str] = []
-    names = iter("abcdefghijklmnopqrstuvwxyz")
-    ahead = StartedAhead(lambda: Noting(told, next(names)), together=True)
+    ahead = started(told, together=True)
     if keeps:
         ahead.keep()
     measured(ahead, count)

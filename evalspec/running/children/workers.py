@@ -16,6 +16,7 @@ from evalspec.pipeline.code_files import CHANGED
 from evalspec.running.children.jobs import CheckJob, WorkerJob, altered_file, likelihoods_file
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.process import Child
+from evalspec.timing.looks import LEAST
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ MOST_AHEAD = 4
 """Workers that hold the model at once."""
 FEW_AHEAD = 2
 """Workers that are started for one that is wanted later, when it is no longer likely that many follow."""
-MOST_KEPT = 3
+MOST_KEPT = LEAST
 """Workers that a check leaves to the next: as many as that asks at its first look."""
 MOST_AHEAD_BYTES = 256 * 2**20
 """Size of a model of which several are held at once."""
