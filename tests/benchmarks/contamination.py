@@ -195,11 +195,11 @@ def stream(megabytes: int) -> dict[str, float]:
     from tests.fakes import FakeInputs
 
     train, test = documents()
-    rng = np.random.default_rng(2)
     size = sum(map(len, train))
 
     class Endless(FakeInputs):
         def batches(self, dataset: str, columns: object = None) -> Iterator[pa.RecordBatch]:
+            rng = np.random.default_rng(2)
             for _ in range(max(1, round(megabytes * 1e6 / size))):
                 order = rng.permutation(len(train))
                 # The halves of two others each, so that no text comes twice.

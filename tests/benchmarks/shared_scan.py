@@ -72,7 +72,7 @@ def measure(folder: Path, shared: bool) -> dict[str, float]:
             seed=seed_of(7, check.name), draft=False, evidence=folder, limits=Limits(), threads=1, environment={},
         )  # fmt: skip
         ahead = tuple((one, seed_of(7, one.name)) for one in checks[index + 1 :]) if shared else ()
-        packed = base64.b64encode(pickle.dumps((job, ahead))).decode("ascii")
+        packed = base64.b64encode(pickle.dumps((job, ahead, None))).decode("ascii")
         records.append(handle({"do": "run", "job": packed}, lambda *_: None)["record"])
     digest = hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
     return {

@@ -207,6 +207,9 @@ def rows_at(batches: Iterable[pa.RecordBatch], rows: Sequence[int]) -> dict[int,
     Args:
         batches: From the first row on.
         rows: Their numbers.
+
+    Raises:
+        InputError: There are fewer than when these were numbered.
     """
     found: dict[int, pa.Table] = {}
     wanted, first = sorted(set(rows)), 0
@@ -215,7 +218,9 @@ def rows_at(batches: Iterable[pa.RecordBatch], rows: Sequence[int]) -> dict[int,
         found |= {row: pa.Table.from_batches([batch.slice(row - first, 1)]) for row in here}
         first += batch.num_rows
         if first > wanted[-1]:
-            break
+            return found
+    if wanted:
+        raise InputError(f"there is no row {wanted[-1]:,} any more: the rows change while they are read")
     return found
 
 

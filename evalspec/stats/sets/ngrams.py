@@ -68,7 +68,9 @@ class NgramIndex:
 
     def begin(self, train_set: int) -> NgramCounts:
         """Of a training set: nothing so far."""
-        return self.sets.setdefault(train_set, NgramCounts(len(self._lookup)))
+        if train_set not in self.sets:
+            self.sets[train_set] = NgramCounts(len(self._lookup))
+        return self.sets[train_set]
 
     def held(self, train: Tokens) -> tuple[Rows, Rows]:
         """Find n-grams of the test texts in some training texts.
@@ -128,13 +130,22 @@ class NgramIndex:
             matched &= held.texts[self._ids] > 0 if held is not None else False
         return matched
 
-    def first_seen(self) -> tuple[Rows, Rows]:
-        """Training set and its row in which each n-gram was seen first, -1: never; two of shape (g,)."""
-        sets, rows = (np.full(len(self._lookup), -1, np.int64) for _ in range(2))
+    def first_seen(self, at: Rows) -> tuple[Rows, Rows]:
+        """Training set and its row in which n-grams were seen first.
+
+        Args:
+            at: shape (k,), places in `starts`.
+
+        Returns:
+            Two of shape (k,); -1: never.
+        """
+        ids = self._ids[at]
+        sets, rows = (np.full(len(ids), -1, np.int64) for _ in range(2))
         for number, one in sorted(self.sets.items()):
-            new = (sets < 0) & (one.first_row >= 0)
-            sets[new], rows[new] = number, one.first_row[new]
-        return sets[self._ids], rows[self._ids]
+            first = one.first_row[ids]
+            new = (sets < 0) & (first >= 0)
+            sets[new], rows[new] = number, first[new]
+        return sets, rows
 
     def where(self, train_set: int, row: int, ids: Rows) -> Mask:
         """Mask of those n-grams that were seen first in this row of a training set; shape of ``ids``."""

@@ -11,7 +11,7 @@ import pytest
 from evalspec.errors import InputError
 from evalspec.language.parts import Access
 from evalspec.sources.parquet import Parquet
-from evalspec.sources.reading.open import clusters, open_counted, open_dataset
+from evalspec.sources.reading.open import clusters, open_counted, open_dataset, rows_at
 
 TABLE = pa.table(
     {
@@ -106,3 +106,15 @@ def test_clusters_are_codes_in_the_order_of_rows() -> None:
     assert clusters(chunked, "patient").tolist() == [0, 1, 0, 2, 1, 0, 2]
     with pytest.raises(InputError, match="missing"):
         clusters(TABLE, "lux")
+
+
+def test_rows_are_looked_up_by_their_numbers_and_one_that_is_gone_is_said() -> None:
+    batches = pa.table({"x": list(range(100))}).to_batches(30)
+    read = iter(batches)
+    rows = rows_at(read, [31, 2, 31])
+    assert {row: one.column("x").to_pylist() for row, one in rows.items()} == {2: [2], 31: [31]}
+    # Of four batches two were asked for.
+    assert len(list(read)) == 2
+    assert rows_at(iter(batches), []) == {}
+    with pytest.raises(InputError, match="there is no row 100 any more: the rows change while they are read"):
+        rows_at(iter(batches), [5, 100])

@@ -86,7 +86,7 @@ def test_sets_are_told_apart_and_add_up() -> None:
     assert index.matched(1, None, 1).sum() == 2
     assert index.matched(1, None, 2).sum() == 0
     assert index.matched(3, None).sum() == 1
-    sets, rows = index.first_seen()
+    sets, rows = index.first_seen(np.arange(len(index.starts)))
     assert sets.tolist() == [0, -1, -1, 1, -1, -1, -1, -1]
     assert rows[sets >= 0].tolist() == [101, 1]
 

@@ -36,7 +36,7 @@ from evalspec.checks.data.contamination.examples import side_by_side
 from evalspec.checks.data.contamination.spans import SpanSearch, Split, dropped_of, notes_of
 from evalspec.checks.data.contamination.table_rows import TableDetector
 from evalspec.checks.data.contamination.texts import SpanDetector, TextDetector
-from evalspec.checks.data.contamination.training import look, of_dataset, rows_at
+from evalspec.checks.data.contamination.training import look, named_rows, of_dataset
 from evalspec.errors import InputError
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.estimate import Estimate, Fact
@@ -275,7 +275,7 @@ def _pairs(inputs: Inputs, detectors: Sequence[Detector]) -> list[RowPair]:
     """Some rows that were found beside those that they were found in; some of these are read once more."""
     for detector in detectors:
         if isinstance(detector, TextDetector | SpanDetector):
-            detector.look_up(partial(rows_at, inputs))
+            detector.look_up(partial(named_rows, inputs))
     return [pair for detector in detectors for pair in detector.pairs()]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -13,6 +13,7 @@ import pyarrow as pa
 from evalspec.cells import value_of
 from evalspec.checks.data.contamination.detector import Level, Mask, RowPair, TestSide
 from evalspec.checks.data.contamination.examples import PAIRS_SHOWN, example
+from evalspec.errors import InputError
 from evalspec.evidence.words import plural, verb
 from evalspec.sources.reading.text import Tokenised
 from evalspec.stats.sets.ngrams import NgramCounts, NgramIndex, Spans, spans
@@ -20,13 +21,13 @@ from evalspec.tables.ngram import Ngram
 
 KIND, TITLE = "span", "shares a span"
 MOST_EXCERPTS = 2_000
-"""Rows of training, of the first ones in which an n-gram was seen, that may be shown."""
+"""Of the training rows in which flagged rows were found the first ones, which may be shown."""
 LETTERS_BEFORE, LETTERS_OF_SPAN = 120, 400
 
 Split = Callable[[pa.ChunkedArray | pa.Array, int], Tokenised]
 """Texts, and the number of the first, to what their n-grams are made of; `InputError` where some are no UTF-8."""
-RowsAt = Callable[[str, Sequence[int], Sequence[str]], pa.Table]
-"""Dataset, rising numbers of rows, and columns, to these rows."""
+RowsAt = Callable[[str, Sequence[int], Sequence[str]], Mapping[int, pa.Table]]
+"""Dataset, numbers of rows, and columns, to these rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,30 +113,36 @@ class SpanSearch:
             split: As the texts were split.
             rows_at: Rows of a training set, by their numbers.
             shown: As of `pairs`.
+
+        Raises:
+            InputError: A training set isn't what it was.
         """
         places = [place for _, place in self._chosen(shown)]
         columns = dict.fromkeys((self._column, *((self._asked.key,) if self._asked.key else ())))
         for number in sorted({one for one, _ in places}):
-            wanted = sorted({row for one, row in places if one == number})
-            rows = rows_at(self._sets[number], wanted, tuple(columns))
-            for row, one in zip(wanted, (rows.slice(at, 1) for at in range(len(wanted))), strict=True):
+            name = self._sets[number]
+            rows = rows_at(name, [row for one, row in places if one == number], tuple(columns))
+            for row, one in rows.items():
                 train = split(one.column(self._column), row)
                 at, ids = self._index.held(train.tokens)
-                token = int(at[self._index.where(number, row, ids)][0])
+                at = at[self._index.where(number, row, ids)]
+                if not len(at):
+                    raise InputError(
+                        f"row {row:,} of {name} has changed since it was read first: rows change while they are read"
+                    )
                 called = str(value_of(one.column(self._asked.key)[0])) if self._asked.key else f"row {row:,}"
-                self._excerpts[number, row] = (called, train.around(token, LETTERS_BEFORE))
+                self._excerpts[number, row] = (called, train.around(int(at[0]), LETTERS_BEFORE))
 
     def _chosen(self, shown: Mask | None) -> list[tuple[int, tuple[int, int]]]:
         """Flagged rows to be shown, each with the training set and the row that it was found in."""
         judged = self._judged()
-        first_set, first_row = self._first_seen(judged)
-        places = np.stack(self._index.first_seen(), axis=1)
-        known = set(map(tuple, np.unique(places[places[:, 0] >= 0], axis=0)[:MOST_EXCERPTS].tolist()))
         rows = np.flatnonzero(judged.rows)
         if shown is not None:
             rows = rows[np.argsort(shown[rows], kind="stable")]
-        found = ((row, (int(first_set[row]), int(first_row[row]))) for row in rows.tolist())
-        return list(islice(((row, place) for row, place in found if place in known), PAIRS_SHOWN))
+        places = list(zip(*(one[rows].tolist() for one in self._first_seen(judged)), strict=True))
+        near = set(sorted(set(places))[:MOST_EXCERPTS])
+        found = ((row, place) for row, place in zip(rows.tolist(), places, strict=True) if place in near)
+        return list(islice(found, PAIRS_SHOWN))
 
     def _judged(self) -> SpanMatches:
         if self._result is None:
@@ -202,10 +209,9 @@ class SpanSearch:
         """Training set and row where the first n-gram of each row's longest span was seen first; -1: none."""
         rows = np.flatnonzero(judged.spans.begin >= 0)
         at = np.searchsorted(self._index.starts, judged.spans.begin[rows])
-        sets, numbers = self._index.first_seen()
         first_set = np.full(len(judged.rows), -1, np.int64)
         first_row = np.full(len(judged.rows), -1, np.int64)
-        first_set[rows], first_row[rows] = sets[at], numbers[at]
+        first_set[rows], first_row[rows] = self._index.first_seen(at)
         return first_set, first_row
 
     def _closeness(self, found: Spans) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
@@ -17,6 +17,7 @@ from evalspec.checks.data.contamination.table_rows import NearMethod, TableDetec
 from evalspec.errors import InputError
 from evalspec.language.scans import Scan
 from evalspec.language.states import State, Value, packed, under
+from evalspec.sources.reading.open import rows_at
 from evalspec.stats.sets.ngrams import NgramCounts
 from evalspec.tables.looked_up import MOST_SENT_BYTES, Alone
 
@@ -168,25 +169,20 @@ def look(inputs: Inputs, check: str, train: Sequence[str], test: str, detectors:
     inputs.progress(len(train), len(train), f"comparing {test}")
 
 
-def rows_at(inputs: Inputs, name: str, numbers: Sequence[int], columns: Sequence[str]) -> pa.Table:
+def named_rows(inputs: Inputs, name: str, numbers: Sequence[int], columns: Sequence[str]) -> Mapping[int, pa.Table]:
     """Rows of a dataset by their numbers.
 
     Args:
         inputs: What gives the rows.
         name: Of the dataset.
-        numbers: Rising.
+        numbers: Of the rows.
         columns: Of the rows.
+
+    Raises:
+        InputError: It has fewer rows.
     """
-    first, parts, left = 0, [], list(numbers)
-    for batch in inputs.batches(name, columns):
-        here = [number - first for number in left if number < first + batch.num_rows]
-        if here:
-            parts.append(_without_views(pa.Table.from_batches([batch])).take(pa.array(here)))
-            left = left[len(here) :]
-        if not left:
-            break
-        first += batch.num_rows
-    return pa.concat_tables(parts)
+    with of_dataset(name):
+        return {row: _without_views(one) for row, one in rows_at(inputs.batches(name, columns), numbers).items()}
 
 
 def _is_by_leaf(detector: Detector) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ from evalspec.errors import InputError
 from evalspec.evidence.blocks import Examples, Table
 from evalspec.evidence.estimate import Fact, Measured
 from evalspec.language.parts import CheckResult, SpecNames
+from evalspec.language.scans import Scan, look
 from evalspec.sources.reading.subwords import Subwords
 from evalspec.tables.ngram import Ngram
 from tests.fakes import FakeInputs
@@ -67,6 +69,39 @@ def test_a_span_inside_a_longer_text_is_found(tmp_path: Path) -> None:
         assert len(row["text"].split()) >= 30
         assert row["text"] in test[row["test_row"]]
         assert row["closeness"] == pytest.approx(len(row["text"].split()) / 60)
+
+
+class Changing(FakeInputs):
+    """Training rows are read in full once; after that they are the other way round, or fewer."""
+
+    def batches(self, dataset: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        left = self.wheres.get("left")
+        whole = list(super().batches(dataset, columns))
+        if columns is None or left is None:
+            return iter(whole)
+        rows = pa.Table.from_batches(whole)
+        numbers = np.arange(rows.num_rows)[::-1] if left == "turned" else np.arange(0)
+        return iter(rows.take(pa.array(numbers)).to_batches())
+
+    def scan(self, scans: Sequence[Scan]) -> list[Any]:
+        return look(scans, super().batches)
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [("turned", "row 0 of train has changed since it was read first: rows change while they are read"),
+     ("none", "dataset train: there is no row 21 any more: the rows change while they are read")],
+)  # fmt: skip
+def test_training_rows_that_are_others_when_they_are_read_again_are_said(left: str, words: str, tmp_path: Path) -> None:
+    train, test = spanned(10)
+    tables = {"train": pa.table({"text": train}), "test": pa.table({"text": test})}
+    check = Contamination.model_validate(
+        {"check": "contamination", "train": ["train"], "test": "test", "report_only": True}
+    )
+    with pytest.raises(InputError) as caught:
+        check.run(Changing(tmp_path, tables=tables, wheres={"left": left}))
+    assert str(caught.value).startswith(words)
+    assert check.run(Changing(tmp_path, tables=tables)).blocks
 
 
 def test_copies_near_copies_and_spans_are_found_and_nothing_else(tmp_path: Path) -> None:
