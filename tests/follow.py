@@ -65,8 +65,10 @@ class Follower:
         if not file:
             return None
         frame.f_trace_lines = False
+        # Each look at them copies all.
+        local = frame.f_locals
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        self._look([frame.f_locals.get(name) for name in names], file, code.co_name)
+        self._look([local.get(name) for name in names], file, code.co_name)
         return self._on_return
 
     def _on_return(self, frame: FrameType, event: str, given: Any) -> TraceFunction:

@@ -23,6 +23,7 @@ from evalspec.evidence.words import plural, verb
 from evalspec.imports import sklearn_alone
 from evalspec.language.parts import CheckResult
 from evalspec.language.scans import Scan
+from evalspec.scoring.on_demand import shown
 from evalspec.stats.conjunction import ShareOfParts
 from evalspec.stats.drift import distances as stats
 from evalspec.stats.drift.columns import CategoryCounts, Numbers
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from evalspec.language.inputs import Inputs
 
 Clusters = tuple["NDArray[np.int64] | None", "NDArray[np.int64] | None"]
+
+
+OF_COLUMNS = ("drifted_columns", "shift", "missingness_shift", "unseen_categories")
+"""Metrics for which no classifier is trained."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,8 @@ def measure(check: Shift, inputs: Inputs) -> CheckResult:
         chance = {pair.name: _with_draws(check, inputs, pair) for pair in pairs if _draws(check, pair)}
         drawn = draw(scans, names, pairs, clusters)
         texts = compare_drawn_texts(drawn, pairs, inputs.rng)
-        classified = _classify(check, inputs, drawn, min(sizes))
+        needed = shown() or any(one.metric not in OF_COLUMNS for one in check.requirements)
+        classified = _classify(check, inputs, drawn, min(sizes)) if needed else Classified(None, "nothing needs it")
     by_column = chance | {name: one.result() for name, one in exact.items()}
     distances = {pair.name: wide.widened(pair.name, by_column[pair.name]) for pair in pairs}
     distances |= {name: distance for text in texts for name, distance in text.distances.items()}

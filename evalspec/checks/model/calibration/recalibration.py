@@ -91,7 +91,8 @@ def suggest(check: Calibration, inputs: Inputs, rows: Predictions) -> Suggestion
     few = _capped(np.flatnonzero(fit), rows.probabilities.shape[1], inputs.rng)
     fitted_on = {name: few for name in recalibration.METHODS} | {"temperature": np.flatnonzero(fit)}
     maps: dict[str, recalibration.Recalibration] = {}
-    for name, on in fitted_on.items():
+    # The check's own metrics need the temperature alone.
+    for name, on in fitted_on.items() if shown() else [("temperature", fitted_on["temperature"])]:
         fitted = recalibration.METHODS[name](rows.probabilities[on], truth[on])
         if fitted is not None:
             maps[name] = fitted

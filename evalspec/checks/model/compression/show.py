@@ -26,7 +26,7 @@ from evalspec.evidence.blocks import (
 )
 from evalspec.evidence.estimate import Estimate, Fact, Measured, Parts
 from evalspec.evidence.words import in_percent
-from evalspec.scoring.on_demand import shown_bounds
+from evalspec.scoring.on_demand import shown, shown_bounds
 from evalspec.scoring.scored_rows import Undefined
 from evalspec.scoring.show import cells_of, example
 
@@ -76,17 +76,19 @@ class Tensors:
 
 
 def blocks(check: Compression, baseline: Scored, held: Sequence[ComparedModel], confidence: float) -> list[AnyBlock]:
-    """Tables and charts of everything but tensors and rows."""
-    shown: list[AnyBlock] = [_verdict_table(check, held[0], confidence)]
+    """Tables and charts of everything but tensors and rows; none where nothing is shown."""
+    if not shown():
+        return []
+    made: list[AnyBlock] = [_verdict_table(check, held[0], confidence)]
     if baseline.task != "values":
-        shown += [_levels(baseline, held), _flips(check, held[0], baseline)]
-    shown += _tails(held, baseline)
+        made += [_levels(baseline, held), _flips(check, held[0], baseline)]
+    made += _tails(held, baseline)
     if len(held) > 1:
-        shown += _front(check, held)
+        made += _front(check, held)
     slices = _plain(held[0].estimates.get("worst_slice_drop"))
     if isinstance(slices, Estimate) and slices.parts:
-        shown.append(_forest(check, slices, confidence))
-    return shown
+        made.append(_forest(check, slices, confidence))
+    return made
 
 
 def _plain(estimate: Estimate | Fact | Measured | Parts | None) -> Estimate | Fact | None:
@@ -171,10 +173,10 @@ def _tails(held: Sequence[ComparedModel], baseline: Scored) -> list[AnyBlock]:
     tables: list[AnyBlock] = []
     for title, measured, caption in asked:
         rows = tuple(_spread(one, baseline, measured) for one in held)
-        shown = tuple(row for row in rows if row is not None)
-        if shown:
+        known = tuple(row for row in rows if row is not None)
+        if known:
             columns = tuple(Column(name=name) for name in names)
-            tables.append(Table(title=title, caption=caption, columns=columns, rows=shown))
+            tables.append(Table(title=title, caption=caption, columns=columns, rows=known))
     return tables
 
 
