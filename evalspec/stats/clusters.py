@@ -144,13 +144,14 @@ def _designs(values: FloatArray, codes: IntArray, groups: int) -> tuple[FloatArr
     sizes = np.bincount(codes, minlength=groups).astype(np.float64)
     most = max(1.0, float(np.sum(sizes**2) / n))
     residuals = values - values.mean(axis=1, keepdims=True)
-    total = np.sum(residuals**2, axis=1)
+    squared = residuals**2
+    total = squared.sum(axis=1)
     varies = total > 0.0
     if groups < 2:
         return np.full(k, most), np.full(k, math.inf)
     places = (np.arange(k)[:, None] * groups + codes).ravel()
     sums, squares = (
-        cluster_sums(each.ravel(), places, k * groups).reshape(k, groups) for each in (residuals, residuals**2)
+        cluster_sums(each.ravel(), places, k * groups).reshape(k, groups) for each in (residuals, squared)
     )
     few = (groups / (groups - 1)) * ((n - 1) / n)
     seen = few * np.sum(sums**2, axis=1) / np.where(varies, total, 1.0)
@@ -194,8 +195,10 @@ def _alike(sums: FloatArray, squares: FloatArray, sizes: FloatArray) -> tuple[Fl
 
 def _carried(sums: FloatArray) -> FloatArray:
     """`carrying` of each row, shape (k,)."""
-    fourth = np.sum(sums**4, axis=1)
-    return np.asarray(np.sum(sums**2, axis=1) ** 2 / np.where(fourth > 0.0, fourth, 1.0))
+    squares = sums**2
+    # A fourth power takes twenty times as long as a square.
+    fourth = (squares**2).sum(axis=1)
+    return np.asarray(squares.sum(axis=1) ** 2 / np.where(fourth > 0.0, fourth, 1.0))
 
 
 def degrees_of(sums: FloatArray) -> float:

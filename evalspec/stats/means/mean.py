@@ -61,7 +61,7 @@ class Mean(NByScaling):
         """Skewness of the residuals; 0 where they don't vary."""
         deviations = scaled(self.residuals)
         spread = float(np.mean(deviations**2))
-        return float(np.mean(deviations**3)) / spread**1.5 if spread > 0 else 0.0
+        return float(np.mean(deviations**2 * deviations)) / spread**1.5 if spread > 0 else 0.0
 
     @cached_property
     def standard_error(self) -> float:
