@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shutil
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import Result
 
 from evalspec.records.verify import verify
 from tests.runtimes.llm_server import playing
+from tests.stories.telling import command
 
 SERVER = Path(__file__).with_name("echo_server.py")
 TOKEN = "s3cr3t/Token-8472+x"
@@ -58,12 +57,11 @@ def write(folder: Path, way: str = "right", system: str = "") -> Path:
     return path
 
 
-def ran(path: Path, *options: str, secret: str = f"Bearer {TOKEN}") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evalspec", "run", str(path), "--trust", "--env", NAME, *options]
-    return subprocess.run(
-        [*command, "--output", str(path.parent / "run")],
-        env=os.environ | {NAME: secret}, capture_output=True, text=True, check=False, timeout=240,
-    )  # fmt: skip
+def ran(path: Path, *options: str, secret: str = f"Bearer {TOKEN}") -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(NAME, secret)
+        out = str(path.parent / "run")
+        return command("run", str(path), "--trust", "--env", NAME, *options, "--output", out)
 
 
 def assert_nowhere(folder: Path, printed: str) -> None:
@@ -80,12 +78,15 @@ def assert_nowhere(folder: Path, printed: str) -> None:
 
 @pytest.mark.proof
 @pytest.mark.parametrize("way", ["right", "draft", "refuses", "crashes"])
-def test_a_secret_that_a_server_echoes_is_nowhere(way: str, tmp_path: Path) -> None:
+def test_a_secret_that_a_server_echoes_is_nowhere(
+    way: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     draft = way == "draft"
     ended = ran(write(tmp_path, way, SYSTEM if draft else ""), *(["--draft"] if draft else []))
     folder = tmp_path / "run"
-    assert ended.returncode == {"right": 0, "draft": 3}.get(way, 4), ended.stderr + ended.stdout
-    assert_nowhere(folder, ended.stdout + ended.stderr)
+    assert ended.exit_code == {"right": 0, "draft": 3}.get(way, 4), ended.stderr + ended.stdout
+    # Processes below it print past what the command prints.
+    assert_nowhere(folder, ended.stdout + ended.stderr + "".join(capfd.readouterr()))
     record = json.loads((folder / "record.json").read_text())
     assert f"[{NAME}]" in (folder / "logs" / "server-candidate.log").read_text()
     if way in ("right", "draft"):
@@ -117,7 +118,9 @@ model:
 
 @pytest.mark.proof
 @pytest.mark.parametrize(("mode", "code"), [("echo", 1), ("401", 4)])
-def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(mode: str, code: int, tmp_path: Path) -> None:
+def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(
+    mode: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """As its answer, streamed while it is timed and while it is judged; and in the error that refuses it."""
     rows = [f"row {number}" for number in range(60)]
     pq.write_table(pa.table({"x": rows, "y": ["never"] * 60}), tmp_path / "test.parquet")
@@ -125,12 +128,12 @@ def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(mode: str, co
         path = tmp_path / "spec.yaml"
         path.write_text(CHAT.format(url=server.url(mode), digest="0" * 64, name=NAME))
         ended = ran(path, secret=TOKEN)
-    assert_nowhere(tmp_path / "run", ended.stdout + ended.stderr)
+    assert_nowhere(tmp_path / "run", ended.stdout + ended.stderr + "".join(capfd.readouterr()))
     asked = [one for one in server.headers if one.get("Authorization") == f"Bearer {TOKEN}"]
     assert len(asked) == len(server.headers) > 0
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     reasons = [one["reason"] for one in record["checks"]]
-    assert ended.returncode == code, reasons
+    assert ended.exit_code == code, reasons
     if mode == "401":
         assert all(f"Incorrect API key provided: Bearer [{NAME}]" in one for one in reasons)
         assert "it refuses the key: check `api_key:`, or" in ended.stdout + ended.stderr
@@ -149,6 +152,6 @@ def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(mode: str, co
 )
 def test_a_secret_that_can_not_be_told_from_text_is_refused(secret: str, why: str, tmp_path: Path) -> None:
     ended = ran(write(tmp_path), secret=secret)
-    assert ended.returncode == 2
+    assert ended.exit_code == 2
     assert why in ended.stderr and f"set {NAME} to another value" in ended.stderr
     assert not (tmp_path / "run").exists()
