@@ -78,9 +78,7 @@ def assert_nowhere(folder: Path, printed: str) -> None:
 
 @pytest.mark.proof
 @pytest.mark.parametrize("way", ["right", "draft", "refuses", "crashes"])
-def test_a_secret_that_a_server_echoes_is_nowhere(
-    way: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_secret_that_a_server_echoes_is_nowhere(way: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     draft = way == "draft"
     ended = ran(write(tmp_path, way, SYSTEM if draft else ""), *(["--draft"] if draft else []))
     folder = tmp_path / "run"

@@ -13,11 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import Result
 
 from evalspec.evidence.record import DatasetRecord, ModelRecord, Record
 from evalspec.running.folders import earlier_runs
 from evalspec.running.subjects import subject_of
 from evalspec.verdict import decide
+from tests.stories.telling import command
 from tests.verdict.test_decide import a_check, a_record, a_test
 
 SUITE = Path(__file__).parents[2] / "suites" / "predictions"
@@ -37,7 +39,7 @@ import time
 import numpy as np
 
 def slow(inputs):
-    time.sleep(4)
+    time.sleep(2)
     x = np.asarray(next(iter(inputs.values()))).reshape(-1)
     p = np.where(x > 0, 0.97, 0.03)
     return {"probabilities": np.stack([1 - p, p], axis=1)}
@@ -56,10 +58,10 @@ model:
 """
 
 
-def evalspec(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "evalspec", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=cwd
-    )
+def evalspec(*arguments: str | Path, cwd: Path) -> Result:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        return command(*map(str, arguments))
 
 
 def a_model(name: str, digest: str | None) -> ModelRecord:
@@ -83,7 +85,7 @@ def test_a_spec_about_data_alone_can_be_ready(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a,b\n" + "".join(f"{i},{i * i}\n" for i in range(50)))
     (tmp_path / "test.csv").write_text("a,b\n" + "".join(f"{i},{i * i + 7}\n" for i in range(100, 150)))
     done = evalspec("run", tmp_path / "evalspec.yaml", cwd=tmp_path)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "data-only: READY")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "data-only: READY")
 
 
 def record_of(folder: Path, name: str) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def record_of(folder: Path, name: str) -> dict[str, Any]:
 def test_run_until_green_is_seen_also_under_another_name(tmp_path: Path) -> None:
     shutil.copytree(SUITE, tmp_path / "suite")
     spec = tmp_path / "suite" / "evalspec.yaml"
-    assert evalspec("run", spec, cwd=tmp_path).returncode == 0
+    assert evalspec("run", spec, cwd=tmp_path).exit_code == 0
     assert record_of(tmp_path, "predictions")["earlier_runs"] == 0
     spec.write_text(spec.read_text().replace("name: predictions", "name: again"))
     done = evalspec("run", spec, cwd=tmp_path)
@@ -120,8 +122,8 @@ def test_an_artifact_that_is_swapped_while_it_runs_voids_what_was_measured(tmp_p
     (tmp_path / "evalspec.yaml").write_text(SWAPPED)
     x = [float(i - 150) + 0.5 for i in range(300)]
     pq.write_table(pa.table({"x": x, "y": ["b" if v > 0 else "a" for v in x]}), tmp_path / "test.parquet")
-    command = [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--trust"]
-    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--trust"]
+    running = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
         if "candidate on test" in line:
