@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evalspec.checks.system.latency import spec as latency_spec
 from evalspec.errors import SpecError
 from evalspec.loading import LoadOptions, load
 from evalspec.planning import plan
@@ -80,12 +79,6 @@ class Steps:
 
     def progress(self, done: float, total: float, what: str) -> None:
         pass
-
-
-@pytest.fixture(autouse=True)
-def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here is about how much each process is asked, beyond the queries that the check wants."""
-    monkeypatch.setattr(latency_spec, "LOOK_S", 0.2)
 
 
 @pytest.fixture
