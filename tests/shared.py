@@ -7,8 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from evalspec.records.outputs import write_reports
 from evalspec.running.files import Journal
 from evalspec.running.journal.closing import write_record
 from evalspec.verdict import decide
+from tests.commands import evalspec
 
 ROOT = Path(__file__).parents[1]
 
@@ -70,13 +69,7 @@ def predictions_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _run_predictions(folder: Path) -> None:
     shutil.copytree(ROOT / "suites" / "predictions", folder / "suite")
-    done = subprocess.run(
-        [sys.executable, "-m", "evalspec", "run", "suite/evalspec.yaml", "--output", "run", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-    )
+    done = evalspec("run", "suite/evalspec.yaml", "--output", "run", "--json", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     (folder / "said.json").write_text(json.dumps(json.loads(done.stdout)))
 

@@ -552,8 +552,10 @@ class _Run:
             return None
         if self.options.timings_from or self.options.resume or self.again is not None:
             return None
+        if not self.models[its.model].forgets(self.options.access):
+            return None
         shared = mine.ahead and its.shares_processes and (mine.model, mine.dataset) == (its.model, its.dataset)
-        shared = shared and self.models[its.model].stateless and self._has_room(its.model)
+        shared = shared and self._has_room(its.model)
         return (after.check.name, its.model) if shared else None
 
     def _screens(self) -> Screening | None:

@@ -138,6 +138,8 @@ class _Timed:
         self.schedule = schedule
         self.out = out
         self.origin_ns = origin_ns
+        self.before: dict[str, Cell] = {}
+        """How often it was asked before, where it was."""
 
     def prepare(self, dataset: str) -> None:
         """Read rows into memory and warm up."""
@@ -148,7 +150,8 @@ class _Timed:
         with _written(self.schedule, self.out) as arrays:
             if arrays is not None:
                 question["arrays"] = str(arrays)
-            self.worker.ask(question, time_s=self.schedule.limit_s)
+            answer = self.worker.ask(question, time_s=self.schedule.limit_s)
+        self.before = dict(answer.get("before", {}))
 
     def block(self, block: int, queries: int) -> None:
         """Measure one block, and wait for its end."""
@@ -404,7 +407,7 @@ class Workers:
         try:
             yield
         except WorkerError:
-            details = {"complete": False, "order_seed": timed.schedule.seed}
+            details = {"complete": False, "order_seed": timed.schedule.seed, **timed.before}
             self._made.append(read_samples(timed.out, model=model, process=process, details=details))
             remove_samples(timed.out)
             raise

@@ -150,9 +150,7 @@ def _designs(values: FloatArray, codes: IntArray, groups: int) -> tuple[FloatArr
     if groups < 2:
         return np.full(k, most), np.full(k, math.inf)
     places = (np.arange(k)[:, None] * groups + codes).ravel()
-    sums, squares = (
-        cluster_sums(each.ravel(), places, k * groups).reshape(k, groups) for each in (residuals, squared)
-    )
+    sums, squares = (cluster_sums(each.ravel(), places, k * groups).reshape(k, groups) for each in (residuals, squared))
     few = (groups / (groups - 1)) * ((n - 1) / n)
     seen = few * np.sum(sums**2, axis=1) / np.where(varies, total, 1.0)
     alike, telling = _alike(sums, squares, sizes)

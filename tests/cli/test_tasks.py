@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +14,12 @@ import pytest
 from PIL import Image
 
 from evalspec.answers.file import read_answers
+from tests.commands import evalspec
 
 ROWS = 400
 CLASSES = ["road", "car", "sky"]
 TASKS = {"text": "text", "tags": "labels", "boxes": "boxes", "mask": "mask"}
 WORDS = np.array(["red", "blue", "old", "house", "tree", "road", "<blink>", "naïve"])
-
-
-def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "evalspec", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
 
 
 def texts(rng: np.random.Generator) -> tuple[list[Any], list[Any]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,17 +11,12 @@ import pytest
 from evalspec.answers.parts import part_path
 from evalspec.records.answer_parts import PartSample, read_parts
 from tests.answers.test_parts import classes, write
+from tests.commands import evalspec
 from tests.running.parts.test_asking import folder
 
 __all__ = ["folder"]
 
 ENDS = [*range(10, 101, 10)]
-
-
-def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "evalspec", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
 
 
 def test_a_sample_is_drawn_by_its_seed() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -18,6 +16,7 @@ from evalspec.records.bless import bless
 from evalspec.running.folders import read_record
 from evalspec.runtimes import record as kept_record
 from evalspec.runtimes.record import BlessedRun
+from tests.commands import evalspec
 from tests.shared import predictions_run
 
 
@@ -45,15 +44,14 @@ def test_a_blessed_run_is_a_model_that_is_paired_row_by_row(there: Path) -> None
     text = text.replace("\ndatasets:", "  baseline: {kind: record, path: baselines/v1}\n\ndatasets:")
     text = text.replace("      - accuracy >= 90 %", "      - accuracy >= 90 %\n      - accuracy >= baseline - 2 pp")
     (suite / "evalspec.yaml").write_text(text)
-    command = [sys.executable, "-m", "evalspec", "run", "suite/evalspec.yaml", "--output", "again", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=there)
+    done = evalspec("run", "suite/evalspec.yaml", "--output", "again", "--json", folder=there)
     decisions = read_record(there / "again").verdict
     assert decisions is not None, done.stderr
     found = {one.name: one for one in decisions.decisions}["quality/accuracy vs baseline"]
     assert found.status == "PASS" and "accuracy against baseline 0 pp" in found.sentence
     models = {one.name: one for one in read_record(there / "again").models}
     assert models["baseline"].digest == models["candidate"].digest
-    again = subprocess.run([*command[:3], "verify", "again"], capture_output=True, text=True, check=False, cwd=there)
+    again = evalspec("verify", "again", folder=there)
     assert again.returncode == 0, again.stdout
 
 

@@ -7,8 +7,6 @@ import json
 import pickle
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +31,7 @@ from evalspec.running.children.reader import dataset_record
 from evalspec.running.journal.replay import Replay
 from evalspec.running.screens import screens_again
 from evalspec.verdict import decide
+from tests.commands import evalspec
 from tests.running.journal.test_resuming import PREDICTIONS
 from tests.running.small import CHECKS, Steps, answers, go, write
 from tests.shared import ROOT, predictions_run, shared_folder
@@ -87,8 +86,7 @@ def _made(factory: pytest.TempPathFactory, name: str, suite: str, spec: str) -> 
     def make(folder: Path) -> None:
         shutil.copytree(ROOT / "suites" / suite, folder / "suite")
         (folder / "suite" / "evalspec.yaml").write_text(spec)
-        command = [sys.executable, "-m", "evalspec", "run", "suite/evalspec.yaml", "--output", "run", "--quiet"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+        done = evalspec("run", "suite/evalspec.yaml", "--output", "run", "--quiet", folder=folder)
         assert done.returncode in (0, 1, 3), done.stdout + done.stderr
 
     return shared_folder(factory, f"leaves-{name}", make)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from evalspec.records.verify import Verification, verify
 from evalspec.running.folders import read_record
 from evalspec.running.journal.partial_rerun import again
 from evalspec.verdict import decide
+from tests.commands import evalspec
 from tests.shared import ROOT, forge, shared_folder
 from tests.verdict.test_decide import a_check, a_record, a_test
 from tests.verdict.test_profile import a_profile, an_item
@@ -44,13 +43,7 @@ def _run(folder: Path) -> None:
     asked = "profile: team.yaml\nwithout: [{of: energy, why: Answers have no meter., owner: me}]\n"
     spec.write_text(spec.read_text().replace("seed: 3\n", f"seed: 3\n{asked}"))
     (folder / "suite" / "team.yaml").write_text(TEAM)
-    done = subprocess.run(
-        [sys.executable, "-m", "evalspec", "run", "suite/evalspec.yaml", "--output", "run", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-    )
+    done = evalspec("run", "suite/evalspec.yaml", "--output", "run", "--json", folder=folder)
     assert done.returncode == 3, done.stdout + done.stderr
 
 

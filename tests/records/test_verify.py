@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,13 +20,8 @@ from evalspec.evidence.verdict import RULE_VERSION
 from evalspec.records.verify import verify
 from evalspec.running.files import Journal, sha256_of
 from evalspec.verdict import decide
+from tests.commands import evalspec
 from tests.shared import ROOT, forge, predictions_run
-
-
-def evalspec(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "evalspec", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
 
 
 @pytest.fixture

@@ -76,11 +76,12 @@ def answers(path: Path, *, right: bool, rows: int = ROWS) -> None:
 
 
 def go(
-    spec: Path, out: Path, *, steps: Steps | None = None, overrides: Iterable[str] = (), **options: Any
-) -> tuple[Record, Steps]:
-    """One run, under --trust."""
+    spec: Path, out: Path, *, steps: Steps | None = None, overrides: Iterable[str] = (), trust: bool = True,
+    **options: Any,
+) -> tuple[Record, Steps]:  # fmt: skip
+    """One run, under --trust unless that is off."""
     steps = steps or Steps()
-    loaded = load(spec, options=LoadOptions(trust=True))
+    loaded = load(spec, options=LoadOptions(trust=trust))
     how: dict[str, Any] = {"limits": default_limits(120.0), "output": out, "root": spec.parent} | options
-    record, _ = run(plan(loaded), Options(access=loaded.access(trust=True), **how), steps)
+    record, _ = run(plan(loaded), Options(access=loaded.access(trust=trust), **how), steps)
     return record, steps

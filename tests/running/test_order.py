@@ -135,10 +135,19 @@ MEMORY = "  - {check: memory, dataset: test, require: [peak_host_memory <= 10000
         ("", "other", True, {}, [None, None]),
         (MEMORY, "test", True, {}, [None, None, None]),
         ("", "test", False, {}, [None, None]),
+        ("", "test", True, {"trust": True}, [None, None]),
         ("", "test", True, {"draft": True}, [None, None]),
         ("", "test", True, {"limits": Limits(time_s=60, memory_bytes=2**31)}, [None, None]),
     ],
-    ids=["next", "of other rows", "another check between", "kernels by shape", "draft", "little memory"],
+    ids=[
+        "next",
+        "of other rows",
+        "another check between",
+        "kernels by shape",
+        "code of others in its file",
+        "draft",
+        "little memory",
+    ],
 )
 def test_processes_are_left_to_the_next_check_of_the_same_model(
     between: str, dataset: str, stateless: bool, options: dict[str, Any], heirs: list[Heir | None], spec: Path,
@@ -157,7 +166,7 @@ def test_processes_are_left_to_the_next_check_of_the_same_model(
         "datasets:\n", "datasets:\n  other: {kind: parquet, path: test.parquet}\n"
     )
     spec.write_text(text + SYSTEM.format(between, dataset))
-    go(spec, spec.parent / "run", **options)
+    go(spec, spec.parent / "run", **{"trust": False} | options)
     assert asked == heirs
 
 

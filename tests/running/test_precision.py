@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from evalspec.running.children.process import Limits
 from evalspec.running.files import Journal
 from evalspec.running.journal.events import JournalEvents
 from evalspec.running.subjects import Children, Subjects
+from tests.commands import evalspec
 
 SUITE = Path(__file__).parents[2] / "suites" / "digits"
 MODEL = (
@@ -42,13 +41,7 @@ def test_precision_asked_against_observed(tmp_path: Path) -> None:
     for name in ("fp32.onnx", "classes.txt", "test.parquet"):
         shutil.copy(SUITE / name, tmp_path)
     (tmp_path / "evalspec.yaml").write_text(SPEC)
-    done = subprocess.run(
-        [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--output", "run"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    done = evalspec("run", "evalspec.yaml", "--output", "run", folder=tmp_path)
     assert done.returncode == 3, done.stdout + done.stderr
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     checks = {check["id"]: check for check in record["checks"]}

@@ -10,12 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import evalspec
 from tests.shared import ROOT, predictions_run
 
 DEAF = """
@@ -46,13 +46,6 @@ class Deaf(Check):
 def base(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
     """A suite and a run of it, side by side."""
     return shutil.copytree(predictions_run(tmp_path_factory), tmp_path / "copy")
-
-
-def evalspec(*arguments: str | Path, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "evalspec", *map(str, arguments)],
-        capture_output=True, text=True, check=False, env=os.environ | env,
-    )  # fmt: skip
 
 
 def requirements(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
@@ -121,7 +114,10 @@ def test_a_deaf_check_can_not_go_red_and_a_plugin_that_hears_does_by_the_default
         + "  - {check: deaf, dataset: test, require: [heard >= 80 %]}\n"
         + "  - {check: abstention, dataset: test, require: [abstention_rate <= 60 %]}\n"
     )
-    done = evalspec("selftest", spec, "--json", env=plugin(tmp_path / "plugin"))
+    done = subprocess.run(
+        [sys.executable, "-m", "evalspec", "selftest", spec, "--json"], capture_output=True, text=True, check=False,
+        env=os.environ | plugin(tmp_path / "plugin"),
+    )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     found = requirements(done)
     assert found["deaf/heard"]["answer"] == "green"

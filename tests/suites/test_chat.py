@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from tests.commands import evalspec
 from tests.selftest.holding import holds
-from tests.suites.test_suites import SUITES, evalspec, read, statuses
+from tests.suites.test_suites import SUITES, read, statuses
 
 FOLDER = SUITES / "chat"
 UNTIMED = {

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.records.outputs import read_decided, render_one, write_reports
+from tests.commands import evalspec
 from tests.selftest.holding import holds
-from tests.suites.test_suites import ROOT, evalspec, read, statuses
+from tests.suites.test_suites import ROOT, read, statuses
 
 SUITE = ROOT / "suites" / "mobilenet"
 EXPECTED = {

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from evalspec.records.verify import verify
+from tests.commands import evalspec
 from tests.selftest.holding import holds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,23 +216,19 @@ def test_timings_leave_a_factor_of_ten(name: str) -> None:
         assert 10 * float(np.quantile(ms, percent / 100)) <= limit, percent
 
 
-def evalspec(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def process(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, and all of its children in fresh ones."""
     return subprocess.run(
-        [sys.executable, "-m", "evalspec", *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
+        [sys.executable, "-m", "evalspec", *arguments], cwd=folder, capture_output=True, text=True, timeout=280,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.proof
 @pytest.mark.slow
 def test_timed_for_real(tmp_path: Path) -> None:
     expected = EXPECTED["digits"]
-    ended = evalspec("run", str(SUITES / "digits/evalspec.yaml"), "--output", str(tmp_path / "run"), folder=tmp_path)
+    ended = process("run", str(SUITES / "digits/evalspec.yaml"), "--output", str(tmp_path / "run"), folder=tmp_path)
     record = read(tmp_path / "run")
     found = statuses(record, blocking=True)
     timed = {key: status for key, status in found.items() if key.startswith(TIMED)}

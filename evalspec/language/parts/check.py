@@ -490,7 +490,7 @@ class NeedTiming:
     shares_processes: bool = False
     """Its first processes may be those in which the check before it timed the same model on the same rows.
 
-    If that says ``ahead``, and the model is ``stateless``. A check that audits for caching has to have its own.
+    If that says ``ahead``, and the model `forgets`. A check that audits for caching has to have its own.
     """
 
 

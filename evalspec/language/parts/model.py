@@ -191,6 +191,13 @@ class Model(Part):
         """Sentences about fields that are allowed but probably a mistake; ``validate`` prints them."""
         return ()
 
+    def forgets(self, access: Access) -> bool:
+        """True where nothing that it was asked before changes what a query takes.
+
+        It is ``stateless``, and no code of others, which `trust` lets run, can have come in its file.
+        """
+        return self.stateless and not (access.trust and self.inspects_in_subprocess)
+
     def may_hide_code(self, access: Access) -> str | None:
         """Content of its files that may be read under --trust only, as text for messages; None: none was seen.
 

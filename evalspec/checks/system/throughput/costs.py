@@ -10,6 +10,7 @@ import numpy as np
 
 from evalspec.evidence.blocks import Column, Table
 from evalspec.evidence.frozen import Cell
+from evalspec.language.timings import TIMED_BEFORE
 from evalspec.measure.telemetry import readings
 from evalspec.timing import metered
 
@@ -25,7 +26,7 @@ class Costs:
     """Of batches of one size, over the processes.
 
     Args:
-        host_mib: Largest resident size that was read; None where it was not.
+        host_mib: Largest resident size of fresh processes that was read; None where it was not.
         device_mib: Most of the GPU's memory that was read.
         joules: Mean energy of an item inside ``boundary``.
         boundary: What is metered.
@@ -51,7 +52,9 @@ def costs(samples: Sequence[Samples], device: str) -> Costs:
     spent = [one.joules for one in found if one.known and one.items]
     # A meter that told of some processes only says nothing of the others.
     joules = float(np.mean(spent)) if spent and len(spent) == len(samples) else None
-    return Costs(_most(samples, "resident_mib"), None if device == "cpu" else on_device, joules, boundary)
+    # What the check before made a process hold is not a cost of this size.
+    fresh = [one for one in samples if not one.details.get(TIMED_BEFORE)]
+    return Costs(_most(fresh, "resident_mib"), None if device == "cpu" else on_device, joules, boundary)
 
 
 def _most(samples: Sequence[Samples], name: str) -> float | None:
@@ -81,10 +84,12 @@ def best_sizes(
         latencies: By batch size, ms of a batch.
         found: By batch size.
     """
+    host = {size: one.host_mib for size, one in found.items()}
     ends: list[tuple[str, Mapping[int, float | None], bool, str]] = [
         ("throughput", rates, True, "samples/s"),
         ("latency of a batch", latencies, False, "ms"),
-        ("host memory", {size: one.host_mib for size, one in found.items()}, False, "MiB"),
+        # Of a size of which it is unknown it may be the least.
+        ("host memory", {} if None in host.values() else host, False, "MiB"),
         ("device memory", {size: one.device_mib for size, one in found.items()}, False, "MiB"),
         ("energy of an item", {size: one.joules for size, one in found.items()}, False, "J"),
     ]

@@ -59,9 +59,10 @@ class Throughput(Check):
     the processes, and as lognormal.
     The first three processes of the batch size that is timed first are those in which `latency`, or another
     `throughput`, has just timed the same model of `kind: sklearn` or `onnx` on the same rows, where that is the check
-    before in the same run, the model runs on a processor and none of the spec's code, its files have up to 256 MiB, and
-    the run may use 4 GiB of memory: the first three that it timed, however many followed. They have slept since, and
-    warm up again. `processes_timed_before` says how many; the two checks then rest on the same draw of processes.
+    before in the same run, the model runs on a processor and no code that `--trust` lets run (with it a file of
+    scikit-learn may hold some), its files have up to 256 MiB, and the run may use 4 GiB of memory: the first three that
+    it timed, however many followed. They have slept since, and warm up again. `processes_timed_before` says how many;
+    the two checks then rest on the same draw of processes, and host memory is that of the others alone.
     A run whose batches grow slower by more than 10 % from start to end is kept from PASS, not from FAIL.
     A server has `connections:` requests under way at any time, so that each of its workers has some; the result says
     how many, and holds for that many. Each process measures at least 4 batches over each connection, and waits

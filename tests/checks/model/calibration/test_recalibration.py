@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from evalspec.language.inputs import Predictions
 from evalspec.language.parts import CheckResult
 from evalspec.stats.calibration.expected_error import expected_calibration_error, top_label
 from evalspec.stats.calibration.recalibration import METHODS
+from tests.commands import evalspec
 from tests.fakes import FakeInputs, classifier
 
 DOCS = Path(__file__).parents[4] / "docs" / "recalibration.md"
@@ -185,11 +184,7 @@ def test_the_file_is_evidence_of_a_run_and_verify_leaves_it_alone(tmp_path: Path
     pq.write_table(pa.table({"id": numbers, "y": np.array(rows.classes)[rows.truth]}), tmp_path / "test.parquet")
     pq.write_table(pa.table({"id": numbers, "p": flat}), tmp_path / "said.parquet")
     (tmp_path / "evalspec.yaml").write_text(SPEC)
-    command = [sys.executable, "-m", "evalspec"]
-    subprocess.run(
-        [*command, "run", tmp_path / "evalspec.yaml", "--output", tmp_path / "run", "--quiet"],
-        check=False, capture_output=True,
-    )  # fmt: skip
+    evalspec("run", tmp_path / "evalspec.yaml", "--output", tmp_path / "run", "--quiet")
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     (check,) = record["checks"]
     assert "evidence/recalibration.json" in [file["path"] for file in check["evidence"]]
@@ -197,6 +192,6 @@ def test_the_file_is_evidence_of_a_run_and_verify_leaves_it_alone(tmp_path: Path
     written = json.loads(path.read_text())
     assert written["dataset"]["digest"] == record["datasets"][0]["digest"]
     before = (path.read_bytes(), path.stat().st_mtime_ns)
-    done = subprocess.run([*command, "verify", tmp_path / "run"], check=False, capture_output=True, text=True)
+    done = evalspec("verify", tmp_path / "run")
     assert "same: digest of evidence/recalibration.json" in done.stdout and "differs" not in done.stdout
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before

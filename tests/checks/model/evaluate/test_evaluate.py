@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from evalspec.errors import InputError
 from tests.checks.deciding import outcome, the
 from tests.checks.model.evaluate.planted import COST
 from tests.checks.planting import confident
+from tests.commands import evalspec
 from tests.fakes import FakeInputs, classifier
 
 SPEC = """
@@ -92,10 +91,7 @@ def test_it_runs_only_under_trust(trusted: bool, tmp_path: Path) -> None:
     said = np.where(np.random.default_rng(3).random(rows) < 0.12, np.array(["bad", "ok"])[np.arange(rows) % 2], truth)
     pq.write_table(pa.table({"id": np.arange(rows), "truth": truth}), tmp_path / "test.parquet")
     pq.write_table(pa.table({"id": np.arange(rows), "said": said}), tmp_path / "said.parquet")
-    command = [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--output", "run"]
-    done = subprocess.run(
-        [*command, "--trust"] if trusted else command, capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    done = evalspec("run", "evalspec.yaml", "--output", "run", *(["--trust"] if trusted else []), folder=tmp_path)
     if not trusted:
         assert done.returncode == 2, done.stdout + done.stderr
         assert "--trust" in done.stdout + done.stderr

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evalspec.checks.system.throughput.costs import costs
+from evalspec.checks.system.throughput.costs import best_sizes, costs
 from evalspec.checks.system.throughput.measure import BestOf
 from evalspec.checks.system.throughput.paired import BestBeside
 from evalspec.checks.system.throughput.spec import Throughput
@@ -347,6 +348,24 @@ def test_memory_and_energy_stand_beside_it_where_they_were_read(tmp_path: Path) 
     assert [row[:2] for row in best.rows] == [
         ("throughput", 32), ("latency of a batch", 1), ("host memory", 1), ("energy of an item", 32),
     ]  # fmt: skip
+
+
+def test_memory_of_a_process_that_another_check_filled_is_not_that_of_the_size() -> None:
+    """The largest batches of the check before lie in it; where all processes are such, nothing is known."""
+
+    def of(mib: float, **details: int) -> Samples:
+        one = with_meter(
+            samples(np.full(2000, 1.0)), telemetry(100.0, 3.0, more={"resident_mib": np.full(len(times_of(3.0)), mib)})
+        )
+        return replace(one, details={**one.details, **details})
+
+    filled = [of(268.0, timed_before=1) for _ in range(3)]
+    found = {1: costs([*filled, of(131.5)], "cpu"), 8: costs([of(133.0)], "cpu"), 32: costs(filled, "cpu")}
+    assert {size: one.host_mib for size, one in found.items()} == {1: 131.5, 8: 133.0, 32: None}
+    rates: dict[int, float | None] = {1: 900.0, 8: 3000.0, 32: 5000.0}
+    assert "host memory" not in [row[0] for row in best_sizes(rates, rates, found).rows]
+    del found[32]
+    assert ("host memory", 1) in [row[:2] for row in best_sizes(rates, rates, found).rows]
 
 
 def test_a_meter_that_told_of_some_processes_only_is_left_out() -> None:

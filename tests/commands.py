@@ -1,0 +1,39 @@
+"""A command in the process of the test, whose children are forked (`tests.forked`) and not started with all imports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from typer.testing import CliRunner
+
+from evalspec.cli import app
+
+
+def evalspec(
+    *arguments: str | Path, folder: Path | None = None, env: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
+    """What ``evalspec`` with these arguments says.
+
+    Args:
+        arguments: Of the command.
+        folder: In which it runs; None: this one.
+        env: Variables that it has besides.
+    """
+    words, before = [str(one) for one in arguments], signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder or os.getcwd())
+            for name, value in env.items():
+                patch.setenv(name, value)
+            done = CliRunner().invoke(app, words)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert "Traceback" not in done.output, done.output
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
