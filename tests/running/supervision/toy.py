@@ -34,7 +34,7 @@ with open(os.path.join(out, "log.jsonl"), "w", buffering=1) as log:
             hoard = bytearray(400 * 2**20)
             time.sleep(60)
         if how == "slow":
-            time.sleep(0.15)
+            time.sleep(0.05)
         if how == "pauses":
             begun += 0.25
             time.sleep(0.25)
