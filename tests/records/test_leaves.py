@@ -19,6 +19,7 @@ from evalspec.errors import EvalspecError
 from evalspec.evidence.record import DatasetRecord, Record
 from evalspec.evidence.screens import Screening
 from evalspec.language.parts import Access, CheckResult
+from evalspec.loading import Spec, load_kept
 from evalspec.records import remade
 from evalspec.records.journal_record import JournaledRecord, journaled
 from evalspec.records.parts import Remade
@@ -234,6 +235,11 @@ def dataset_once_a_name(name: str, parts: SpecParts) -> DatasetRecord:
     return once(lambda: dataset_record(name, parts), "dataset", name, parts)
 
 
+def spec_once_a_folder(folder: Path) -> Spec:
+    """So is the spec that the run kept."""
+    return once(lambda: load_kept(folder), "spec", folder)
+
+
 def once(make: Callable[[], T], *asked: object) -> T:
     """What was made when the same was asked before; an error is made each time."""
     key = pickle.dumps(asked)
@@ -262,6 +268,7 @@ def hidden_by_a_journal(run: Run, suite: Path, tried: Collection[str] = ()) -> s
                     patch.setattr(remade, "run_check", run_once_a_job)
                     patch.setattr(remade, "screens_again", screens_once_a_job)
                     patch.setattr(remade, "dataset_record", dataset_once_a_name)
+                    patch.setattr(remade, "load_kept", spec_once_a_folder)
                     again = remake(record, run.folder, kept, Access(suite))
             except (ValidationError, EvalspecError):
                 continue
