@@ -10,30 +10,38 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from evalspec.cli import app
 
 
+def invoked(*arguments: str) -> Result:
+    """What the command ends with; a traceback is none."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        done = CliRunner().invoke(app, list(arguments))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert "Traceback" not in done.output, done.output
+    return done
+
+
 def evalspec(
     *arguments: str | Path, folder: Path | None = None, env: Mapping[str, str] = MappingProxyType({})
 ) -> subprocess.CompletedProcess[str]:
-    """What ``evalspec`` with these arguments says.
+    """What ``evalspec`` with these arguments says, as of a process of its own.
 
     Args:
         arguments: Of the command.
         folder: In which it runs; None: this one.
         env: Variables that it has besides.
     """
-    words, before = [str(one) for one in arguments], signal.getsignal(signal.SIGTERM)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(folder or os.getcwd())
-            for name, value in env.items():
-                patch.setenv(name, value)
-            done = CliRunner().invoke(app, words)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert "Traceback" not in done.output, done.output
+    words = [str(one) for one in arguments]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder or os.getcwd())
+        for name, value in env.items():
+            patch.setenv(name, value)
+        done = invoked(*words)
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)

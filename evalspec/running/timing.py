@@ -151,7 +151,7 @@ class _Timed:
             if arrays is not None:
                 question["arrays"] = str(arrays)
             answer = self.worker.ask(question, time_s=self.schedule.limit_s)
-        self.before = dict(answer.get("before", {}))
+        self.before = dict(answer["before"])
 
     def block(self, block: int, queries: int) -> None:
         """Measure one block, and wait for its end."""
@@ -417,7 +417,9 @@ class Workers:
 
         answer = timed.worker.ask({"do": "finish"})
         self.observed[model] = dict(answer["observed"])
-        details = dict(answer["details"]) | dict(answer["observed"]) | {"order_seed": timed.schedule.seed}
+        details = (
+            dict(answer["details"]) | dict(answer["observed"]) | timed.before | {"order_seed": timed.schedule.seed}
+        )
         if timed.background_rounds_per_s is not None:
             details["background_rounds_per_s"] = timed.background_rounds_per_s
         samples = read_samples(timed.out, model=model, process=process, details=details)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.commands import evalspec
 from tests.runtimes.llm_server import playing
-from tests.stories.telling import command
 
 KEY, NAME = "sk-7Hq2-never-written", "EVALSPEC_TEST_CHAT_KEY"
 SPEC = """
@@ -45,14 +45,11 @@ def ended(folder: Path, url: str, more: str, checks: str) -> tuple[int, str]:
     pq.write_table(pa.table(table), folder / "test.parquet")
     path = folder / "spec.yaml"
     path.write_text(SPEC.format(url=url, digest="0" * 64, name=NAME, more=more, checks=checks))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(NAME, KEY)
-        patch.setenv("COLUMNS", "400")
-        done = command("run", str(path), "--env", NAME, "--output", str(folder / "run"))
+    done = evalspec("run", path, "--env", NAME, "--output", folder / "run", env={NAME: KEY, "COLUMNS": "400"})
     said = done.stdout + done.stderr
     files = {one: one.read_bytes() for one in folder.rglob("*") if one.is_file()}
     assert KEY not in said and not [one for one, content in files.items() if KEY.encode() in content]
-    return done.exit_code, " ".join(said.split())
+    return done.returncode, " ".join(said.split())
 
 
 @pytest.mark.proof

@@ -16,11 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
 
 from evalspec.records.verify import verify
+from tests.commands import evalspec
 from tests.shared import shared_folder
-from tests.stories.telling import command
 
 MODEL = """
 import os, sys, time, signal
@@ -104,12 +103,10 @@ def write_parts(folder: Path) -> None:
     (folder / "behaviour.py").write_text(MODEL)
 
 
-def run(folder: Path, function: str, *options: str) -> Result:
+def run(folder: Path, function: str, *options: str) -> subprocess.CompletedProcess[str]:
     """A run in this process."""
     (folder / "evalspec.yaml").write_text(spec(other=function))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        return command("run", "evalspec.yaml", "--trust", *options)
+    return evalspec("run", "evalspec.yaml", "--trust", *options, folder=folder)
 
 
 def run_spec(folder: Path, *options: str, **popen: Any) -> subprocess.CompletedProcess[str]:
@@ -132,7 +129,7 @@ def record_of(folder: Path) -> dict[str, Any]:
 @pytest.mark.proof
 def test_a_good_model_is_ready(folder: Path) -> None:
     done = run(folder, "good")
-    assert done.exit_code == 0, done.stderr
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
     assert done.stdout.startswith("faults: READY")
 
 
@@ -180,7 +177,8 @@ def test_a_bad_model_is_an_error_and_the_other_checks_stay(all_bad_models: Path,
 @pytest.mark.proof
 def test_one_bad_model_ends_the_run_with_4(folder: Path) -> None:
     done = run(folder, "killed")
-    assert done.exit_code == 4, done.stdout + done.stderr
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
     assert [check["status"] for check in record_of(folder)["checks"]] == ["measured", "error"]
 
 
@@ -191,11 +189,11 @@ def test_a_draft_says_what_ran_and_what_did_not_and_decides_nothing(folder: Path
     turned = ["a" if label == "b" else "b" for label in table.column("y").to_pylist()]
     pq.write_table(table.set_column(1, "y", pa.array(turned)), folder / "test.parquet")
     done = run(folder, "good", "--draft")
-    assert done.exit_code == 3, done.stdout + done.stderr
+    assert done.returncode == 3, done.stdout + done.stderr
     assert done.stdout.startswith("faults: UNDECIDED (a draft)\n  Everything was tried on a few rows and queries")
     assert "  ran      quality: accuracy 0 %\n" in done.stdout
     crashed = run(folder, "raises", "--draft")
-    assert crashed.exit_code == 4
+    assert crashed.returncode == 4
     assert crashed.stdout.startswith("faults: ERROR (a draft)")
     assert "  ran      quality: accuracy 0 %\n" in crashed.stdout
     reason = "behaviour:raises raised RuntimeError: the weights are gone"
@@ -329,9 +327,9 @@ def heed_interrupts() -> None:
 @pytest.mark.proof
 def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None:
     (folder / "evalspec.yaml").write_text(spec(other="hangs"))
-    line = [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml"), "--trust"]
+    command = [sys.executable, "-m", "evalspec", "run", str(folder / "evalspec.yaml"), "--trust"]
     running = subprocess.Popen(
-        line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
     )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -353,7 +351,7 @@ def test_ctrl_c_keeps_what_was_measured_and_resume_goes_on(folder: Path) -> None
     assert verify(run).differs == ()
     # The first check is kept as it was; the second still hangs, now against a limit.
     done = subprocess.run(
-        [*line, "--resume", "--time-limit", "10 s"], capture_output=True, text=True, check=False, cwd=folder
+        [*command, "--resume", "--time-limit", "10 s"], capture_output=True, text=True, check=False, cwd=folder
     )
     assert done.returncode == 4, done.stdout + done.stderr
     resumed = record_of(folder)

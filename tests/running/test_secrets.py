@@ -6,16 +6,16 @@ import base64
 import json
 import shutil
 import socket
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
 
 from evalspec.records.verify import verify
+from tests.commands import evalspec
 from tests.runtimes.llm_server import playing
-from tests.stories.telling import command
 
 SERVER = Path(__file__).with_name("echo_server.py")
 TOKEN = "s3cr3t/Token-8472+x"
@@ -57,11 +57,10 @@ def write(folder: Path, way: str = "right", system: str = "") -> Path:
     return path
 
 
-def ran(path: Path, *options: str, secret: str = f"Bearer {TOKEN}") -> Result:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(NAME, secret)
-        out = str(path.parent / "run")
-        return command("run", str(path), "--trust", "--env", NAME, *options, "--output", out)
+def ran(path: Path, *options: str, secret: str = f"Bearer {TOKEN}") -> subprocess.CompletedProcess[str]:
+    return evalspec(
+        "run", path, "--trust", "--env", NAME, *options, "--output", path.parent / "run", env={NAME: secret}
+    )
 
 
 def assert_nowhere(folder: Path, printed: str) -> None:
@@ -82,7 +81,7 @@ def test_a_secret_that_a_server_echoes_is_nowhere(way: str, tmp_path: Path, capf
     draft = way == "draft"
     ended = ran(write(tmp_path, way, SYSTEM if draft else ""), *(["--draft"] if draft else []))
     folder = tmp_path / "run"
-    assert ended.exit_code == {"right": 0, "draft": 3}.get(way, 4), ended.stderr + ended.stdout
+    assert ended.returncode == {"right": 0, "draft": 3}.get(way, 4), ended.stderr + ended.stdout
     # Processes below it print past what the command prints.
     assert_nowhere(folder, ended.stdout + ended.stderr + "".join(capfd.readouterr()))
     record = json.loads((folder / "record.json").read_text())
@@ -131,7 +130,7 @@ def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(
     assert len(asked) == len(server.headers) > 0
     record = json.loads((tmp_path / "run" / "record.json").read_text())
     reasons = [one["reason"] for one in record["checks"]]
-    assert ended.exit_code == code, reasons
+    assert ended.returncode == code, reasons
     if mode == "401":
         assert all(f"Incorrect API key provided: Bearer [{NAME}]" in one for one in reasons)
         assert "it refuses the key: check `api_key:`, or" in ended.stdout + ended.stderr
@@ -150,6 +149,6 @@ def test_a_key_that_a_language_model_or_its_server_says_is_nowhere(
 )
 def test_a_secret_that_can_not_be_told_from_text_is_refused(secret: str, why: str, tmp_path: Path) -> None:
     ended = ran(write(tmp_path), secret=secret)
-    assert ended.exit_code == 2
+    assert ended.returncode == 2
     assert why in ended.stderr and f"set {NAME} to another value" in ended.stderr
     assert not (tmp_path / "run").exists()

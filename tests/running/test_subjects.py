@@ -13,13 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
 
 from evalspec.evidence.record import DatasetRecord, ModelRecord, Record
 from evalspec.running.folders import earlier_runs
 from evalspec.running.subjects import subject_of
 from evalspec.verdict import decide
-from tests.stories.telling import command
+from tests.commands import evalspec
 from tests.verdict.test_decide import a_check, a_record, a_test
 
 SUITE = Path(__file__).parents[2] / "suites" / "predictions"
@@ -39,7 +38,7 @@ import time
 import numpy as np
 
 def slow(inputs):
-    time.sleep(2)
+    time.sleep(4)
     x = np.asarray(next(iter(inputs.values()))).reshape(-1)
     p = np.where(x > 0, 0.97, 0.03)
     return {"probabilities": np.stack([1 - p, p], axis=1)}
@@ -56,12 +55,6 @@ datasets:
 model:
   - {check: quality, dataset: test, require: [accuracy >= 90 %]}
 """
-
-
-def evalspec(*arguments: str | Path, cwd: Path) -> Result:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(cwd)
-        return command(*map(str, arguments))
 
 
 def a_model(name: str, digest: str | None) -> ModelRecord:
@@ -84,8 +77,8 @@ def test_a_spec_about_data_alone_can_be_ready(tmp_path: Path) -> None:
     (tmp_path / "evalspec.yaml").write_text(DATA_ONLY)
     (tmp_path / "train.csv").write_text("a,b\n" + "".join(f"{i},{i * i}\n" for i in range(50)))
     (tmp_path / "test.csv").write_text("a,b\n" + "".join(f"{i},{i * i + 7}\n" for i in range(100, 150)))
-    done = evalspec("run", tmp_path / "evalspec.yaml", cwd=tmp_path)
-    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "data-only: READY")
+    done = evalspec("run", tmp_path / "evalspec.yaml", folder=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "data-only: READY")
 
 
 def record_of(folder: Path, name: str) -> dict[str, Any]:
@@ -97,15 +90,15 @@ def record_of(folder: Path, name: str) -> dict[str, Any]:
 def test_run_until_green_is_seen_also_under_another_name(tmp_path: Path) -> None:
     shutil.copytree(SUITE, tmp_path / "suite")
     spec = tmp_path / "suite" / "evalspec.yaml"
-    assert evalspec("run", spec, cwd=tmp_path).exit_code == 0
+    assert evalspec("run", spec, folder=tmp_path).returncode == 0
     assert record_of(tmp_path, "predictions")["earlier_runs"] == 0
     spec.write_text(spec.read_text().replace("name: predictions", "name: again"))
-    done = evalspec("run", spec, cwd=tmp_path)
+    done = evalspec("run", spec, folder=tmp_path)
     assert record_of(tmp_path, "again")["earlier_runs"] == 1
     assert "decided 1 time before" in done.stdout
     assert record_of(tmp_path, "again")["asked_otherwise"] == []
     spec.write_text(spec.read_text().replace("accuracy >= 90 %", "accuracy >= 85 %"))
-    done = evalspec("run", spec, cwd=tmp_path)
+    done = evalspec("run", spec, folder=tmp_path)
     assert "decided 2 times before on this test set, on this subject" in done.stdout
     (one,) = record_of(tmp_path, "again")["asked_otherwise"]
     notice = f"loosened: quality/accuracy is `accuracy >= 85 %`, was `accuracy >= 90 %` in run {one['run']}"
@@ -122,8 +115,8 @@ def test_an_artifact_that_is_swapped_while_it_runs_voids_what_was_measured(tmp_p
     (tmp_path / "evalspec.yaml").write_text(SWAPPED)
     x = [float(i - 150) + 0.5 for i in range(300)]
     pq.write_table(pa.table({"x": x, "y": ["b" if v > 0 else "a" for v in x]}), tmp_path / "test.parquet")
-    line = [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--trust"]
-    running = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--trust"]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     for line in running.stderr:
         if "candidate on test" in line:

@@ -12,7 +12,6 @@ import html
 import json
 import re
 import shutil
-import signal
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -25,9 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from evalspec.cli import app
 from evalspec.errors import EvalspecError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.policy import Policy
@@ -40,6 +37,7 @@ from evalspec.running import options
 from evalspec.running.children.jobs import probes_file, samples_file, seed_of
 from evalspec.running.probes import write_probes
 from evalspec.running.samples import write_samples
+from tests.commands import invoked
 from tests.fakes import FakeInputs, PairMaker, ProbeMaker, SamplesMaker
 from tests.shared import shared_folder
 
@@ -163,17 +161,10 @@ def stated(model: str) -> str:
 
 def command(*arguments: str, timings: Path | None = None) -> Result:
     """A command in this process; where timings are planted, ``run`` takes those and times nothing."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            if timings is not None:
-                patch.setattr(options, "Options", functools.partial(options.Options, timings_from=timings))
-            done = CliRunner().invoke(app, list(arguments))
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    assert "Traceback" not in done.output, done.output
-    return done
+    with pytest.MonkeyPatch.context() as patch:
+        if timings is not None:
+            patch.setattr(options, "Options", functools.partial(options.Options, timings_from=timings))
+        return invoked(*arguments)
 
 
 class _Recorder(FakeInputs):

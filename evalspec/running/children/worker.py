@@ -88,11 +88,7 @@ class _Worker:
                 self.session.block(int(question["block"]), int(question["queries"]), float(question["min_s"]), **begin)
                 return {"queries": self.session.count}
             details = self.session.finish()
-        return {"details": {**details, **self._before()}, "observed": dict(self.loaded.observed)} | self._read()
-
-    def _before(self) -> dict[str, int]:
-        """In how many measurements it was asked before this one, where there are any."""
-        return {TIMED_BEFORE: self.sessions - 1} if self.sessions > 1 else {}
+        return {"details": details, "observed": dict(self.loaded.observed)} | self._read()
 
     def _told_of_loading(self, question: Message) -> Message:
         """How long it took; rows and files that are asked for are read before."""
@@ -260,7 +256,8 @@ class _Worker:
         self.session = Session(rows, schedule, Path(question["out"]), origin_ns=int(question["origin_ns"]))
         self.sessions += 1
         with self._code_runs():
-            return {"details": self.session.warm_up(), "before": self._before()}
+            details = self.session.warm_up()
+        return {"details": details, "before": {TIMED_BEFORE: self.sessions - 1} if self.sessions > 1 else {}}
 
     def _probe(self, question: Message, progress: Progress) -> Message:
         from evalspec.measure.probes import Context

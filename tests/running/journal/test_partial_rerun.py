@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
 
 from evalspec.answers.file import Answers, write_answers
 from evalspec.errors import RecordError
@@ -34,8 +33,8 @@ from evalspec.running.journal.partial_rerun import measurable
 from evalspec.running.requirements import SignificanceLevels, write_tests
 from evalspec.running.servers.fingerprint import ServerFingerprint
 from evalspec.verdict import decide
+from tests import commands
 from tests.checks.system.load.test_load import load
-from tests.stories.telling import command
 from tests.verdict.test_decide import a_check, a_record, a_test
 
 BUSY = "other processes used 93% of this machine's processor time meanwhile, more than 75%"
@@ -63,10 +62,8 @@ model:
 """
 
 
-def evalspec(folder: Path, *arguments: str) -> Result:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        return command(*arguments)
+def evalspec(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return commands.evalspec(*arguments, folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +75,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "behaviour.py").write_text(MODEL)
     (folder / "spec.yaml").write_text(SPEC)
     done = evalspec(folder, "run", "spec.yaml", "--trust", "--output", "first")
-    assert done.exit_code == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
@@ -108,14 +105,14 @@ def checks(run: Path) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in json.loads((run / "record.json").read_text())["checks"]}
 
 
-def again(folder: Path, *options: str, of: str = "first") -> Result:
+def again(folder: Path, *options: str | Path, of: str = "first") -> subprocess.CompletedProcess[str]:
     return evalspec(folder, "run", "spec.yaml", "--trust", "--remeasure", of, *options)
 
 
 @pytest.mark.proof
 def test_only_what_the_machine_voided_is_measured_again(folder: Path) -> None:
     done = again(folder, "--output", "second")
-    assert done.exit_code == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "measured again: memory; all else is kept" in done.stderr
     assert "model: quality" not in done.stderr and "candidate on test" not in done.stderr
     assert f"! memory was measured in 2 runs, and only the last one counts; before that: {BUSY}" in done.stdout
@@ -128,16 +125,16 @@ def test_only_what_the_machine_voided_is_measured_again(folder: Path) -> None:
     assert [one.run for one in record.continues] == ["first"]
     # It decides nothing that the run before it decided; that one is no earlier look at these data.
     assert record.earlier_runs == 0
-    assert evalspec(folder, "verify", "second").exit_code == 0
+    assert evalspec(folder, "verify", "second").returncode == 0
     assert "was measured in 2 runs" in (folder / "second" / "report.html").read_text()
 
 
 @pytest.mark.proof
 def test_it_is_counted_however_often(folder: Path) -> None:
-    assert again(folder, "--output", "second").exit_code == 0
+    assert again(folder, "--output", "second").returncode == 0
     void(folder / "second", "memory", invalid="the load generator was the bottleneck", by_surroundings=True)
     done = again(folder, "--output", "third", of="second")
-    assert done.exit_code == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     assert [one["run"] for one in checks(folder / "third")["memory"]["attempts"]] == ["first", "second"]
     assert [one.run for one in read_record(folder / "third").continues] == ["first", "second"]
     said = f"memory was measured in 3 runs, and only the last one counts; before that: {BUSY}; the load generator was"
@@ -148,7 +145,7 @@ def test_it_is_counted_however_often(folder: Path) -> None:
 def test_without_anything_to_measure_again_it_says_why(folder: Path) -> None:
     void(folder / "first", "memory", invalid="answers come from a cache", by_surroundings=False)
     done = again(folder)
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "memory is void for another reason: answers come from a cache" in done.stderr
     assert not (folder / "reports").exists()
 
@@ -162,17 +159,17 @@ def test_a_record_that_was_edited_is_gone_on_from_no_more(folder: Path) -> None:
     record = record.model_copy(update={"verdict": decide(record)})
     (folder / "first" / "record.json").write_text(record.model_dump_json())
     done = again(folder, "--output", "second")
-    assert done.exit_code == 2 and "record.json in" in done.stderr and "is not what the run wrote" in done.stderr
+    assert done.returncode == 2 and "record.json in" in done.stderr and "is not what the run wrote" in done.stderr
     assert not (folder / "second").exists()
     done = evalspec(folder, "bless", "first", "--as", "one")
-    assert done.exit_code == 2 and "is not what the run wrote" in done.stderr
+    assert done.returncode == 2 and "is not what the run wrote" in done.stderr
 
 
 @pytest.mark.proof
 def test_a_spec_that_reads_otherwise_is_another_one(folder: Path) -> None:
     (folder / "spec.yaml").write_text(SPEC.replace("90 %", "89 %"))
     done = again(folder)
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "was made from a spec that differs from spec.yaml as it is now; start a new run instead" in done.stderr
 
 
@@ -182,7 +179,7 @@ def test_other_data_are_refused_and_leave_no_run_behind(folder: Path) -> None:
     pq.write_table(table.slice(0, 299), folder / "test.parquet")
     for options in ((), ("--output", "second")):
         done = again(folder, *options)
-        assert done.exit_code == 2, done.stdout + done.stderr
+        assert done.returncode == 2, done.stdout + done.stderr
         assert "dataset test has changed since the run in" in done.stderr
     assert list((folder / "reports").rglob("record.json")) == []
     assert list((folder / "reports" / "again").iterdir()) == []
@@ -205,7 +202,7 @@ def test_another_machine_is_refused(folder: Path) -> None:
     environment = record.environment.model_copy(update={"facts": facts})
     write_record(record.model_copy(update={"environment": environment}), run, Journal(run / JOURNAL))
     done = again(folder)
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "this is not the environment of" in done.stderr and "cpu was Another Processor, and is" in done.stderr
 
 
@@ -213,22 +210,22 @@ def test_another_machine_is_refused(folder: Path) -> None:
 def test_evidence_that_was_changed_is_refused(folder: Path) -> None:
     (folder / "first" / "evidence" / "predictions-candidate-test.parquet").write_bytes(b"PAR1")
     done = again(folder)
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "is missing, or has changed since it was written" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--resume", "--draft"])
 def test_it_goes_alone(folder: Path, option: str) -> None:
     done = again(folder, option)
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert f"{option} and --remeasure can't be combined" in done.stderr
 
 
 @pytest.mark.proof
 def test_a_part_of_a_spec_is_no_run_to_go_on_from(folder: Path) -> None:
-    assert evalspec(folder, "run", "spec.yaml", "--trust", "--only", "quality", "--output", "part").exit_code == 3
+    assert evalspec(folder, "run", "spec.yaml", "--trust", "--only", "quality", "--output", "part").returncode == 3
     done = again(folder, of="part")
-    assert done.exit_code == 2 and "is a part of a spec (--only), from which nothing can be kept" in done.stderr
+    assert done.returncode == 2 and "is a part of a spec (--only), from which nothing can be kept" in done.stderr
 
 
 def heed_interrupts() -> None:
@@ -237,9 +234,9 @@ def heed_interrupts() -> None:
 
 @pytest.mark.proof
 def test_it_can_be_interrupted_and_gone_on_with(folder: Path) -> None:
-    line = [sys.executable, "-m", "evalspec", "run", "spec.yaml", "--trust"]
+    command = [sys.executable, "-m", "evalspec", "run", "spec.yaml", "--trust"]
     running = subprocess.Popen(
-        [*line, "--remeasure", "first"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [*command, "--remeasure", "first"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         preexec_fn=heed_interrupts,
     )  # fmt: skip
     deadline = time.monotonic() + 60
@@ -251,7 +248,7 @@ def test_it_can_be_interrupted_and_gone_on_with(folder: Path) -> None:
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, out + err
-    done = subprocess.run([*line, "--resume"], capture_output=True, text=True, check=False, cwd=folder, timeout=120)
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, check=False, cwd=folder, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (path for path in (folder / "reports" / "again").glob("2*"))
     assert len(checks(run)["memory"]["attempts"]) == 1
@@ -266,11 +263,11 @@ def test_what_fail_fast_left_out_is_measured_without_deciding_again_what_it_stop
     turned = ["a" if label == "b" else "b" for label in table.column("y").to_pylist()]
     pq.write_table(table.set_column(1, "y", pa.array(turned)), folder / "test.parquet")
     stopped = evalspec(folder, "run", "spec.yaml", "--trust", "--fail-fast", "--output", "stopped")
-    assert stopped.exit_code == 1, stopped.stdout + stopped.stderr
+    assert stopped.returncode == 1, stopped.stdout + stopped.stderr
     assert checks(folder / "stopped")["memory"]["status"] == "not_run"
     assert verify(folder / "stopped").differs == ()
     done = again(folder, "--output", "second", of="stopped")
-    assert done.exit_code == 1, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     now = checks(folder / "second")
     assert now["quality"] == checks(folder / "stopped")["quality"]
     assert now["memory"]["status"] == "measured"

@@ -92,7 +92,8 @@ def suggest(check: Calibration, inputs: Inputs, rows: Predictions) -> Suggestion
     fitted_on = {name: few for name in recalibration.METHODS} | {"temperature": np.flatnonzero(fit)}
     maps: dict[str, recalibration.Recalibration] = {}
     # The check's own metrics need the temperature alone.
-    for name, on in fitted_on.items() if shown() else [("temperature", fitted_on["temperature"])]:
+    for name in recalibration.METHODS if shown() else ("temperature",):
+        on = fitted_on[name]
         fitted = recalibration.METHODS[name](rows.probabilities[on], truth[on])
         if fitted is not None:
             maps[name] = fitted
