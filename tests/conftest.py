@@ -16,8 +16,8 @@ from tests import forked
 pytest_plugins = ["tests.small_models"]
 
 # The same examples each time, so that no change is refused for what it has not touched; `--hypothesis-profile default`
-# draws others.
-settings.register_profile("same", derandomize=True)
+# draws others. Nor for its seconds on a machine with other work on it: what a test may take is set by its timeout.
+settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
 
 
