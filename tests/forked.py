@@ -276,12 +276,15 @@ def _import(modules: Sequence[str]) -> None:
     import pyarrow.parquet  # noqa: F401
     import scipy.special  # noqa: F401
 
+    import evalspec.pipeline.serve
     import evalspec.running.children.checking
     import evalspec.running.children.child
     import evalspec.running.children.reader
     import evalspec.running.children.screening
     import evalspec.running.children.sharing
-    import evalspec.running.children.worker  # noqa: F401
+    import evalspec.running.children.worker
+    import evalspec.runtimes.python
+    import evalspec.sources.parquet  # noqa: F401
 
     for module in modules:
         importlib.import_module(module)

@@ -69,9 +69,7 @@ def _array(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _lists(values, name, first_row)
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
-        array: Array = values.to_numpy(zero_copy_only=False)
-        # Booleans with a gap come as objects: None has no place among numbers.
-        return array.astype(np.float64) if array.dtype == object else array
+        return _numbers(values)
     if types.is_decimal(kind):
         return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
@@ -84,6 +82,18 @@ def _array(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
     )
 
 
+def _numbers(values: pa.ChunkedArray) -> Array:
+    import pyarrow.types as types
+
+    if not values.null_count and not types.is_boolean(values.type):
+        # pyarrow's own conversion imports pandas first: longer than a small model loads, in memory counted as its own.
+        whole: Array = np.from_dlpack(values.combine_chunks())
+        return whole
+    array: Array = values.to_numpy(zero_copy_only=False)
+    # Booleans with a gap come as objects: None has no place among numbers.
+    return array.astype(np.float64) if array.dtype == object else array
+
+
 def _lists(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
     """Lists of one length as one more axis."""
     import pyarrow as pa
@@ -92,7 +102,7 @@ def _lists(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
     if values.null_count:
         row = first_row + int(np.argmax(np.asarray(values.is_null())))
         raise InputError(f"row {row} (counted from 0) of the column {name!r} has no list")
-    lengths = np.asarray(pc.list_value_length(values))
+    lengths = _numbers(pc.list_value_length(values))
     if len(lengths) == 0:
         return np.empty((0, 0), dtype=np.float64)
     other = lengths != lengths[0]

@@ -44,6 +44,8 @@ class CodeFiles:
         self._written: set[str] = set()
         self._digests: dict[str, str] = {}
         self._watching = False
+        self._real_folders: dict[str, str] = {}
+        self._modules_of_libraries: set[str] = set()
         self._libraries = tuple(f"{Path(path).resolve()}{os.sep}" for path in _libraries())
         # There is no way to take it back: only a process that holds one model makes one.
         sys.addaudithook(self._heard)
@@ -71,8 +73,15 @@ class CodeFiles:
             # Whether it counts is known once the modules are: not while something may be timed.
             self._opened[path] = _signature(path)
 
-    def _library(self, path: str) -> bool:
-        real = os.path.realpath(path)
+    def _real_module(self, path: str) -> str:
+        """A module's path without links: a thousand of them lie in a few folders, which are resolved once."""
+        folder, name = os.path.split(path)
+        if folder not in self._real_folders:
+            self._real_folders[folder] = os.path.realpath(folder)
+        real = os.path.join(self._real_folders[folder], name)
+        return os.path.realpath(real) if os.path.islink(real) else real
+
+    def _library(self, path: str, real: str) -> bool:
         if real in self._files:
             return False
         return real.startswith(self._libraries) or PACKAGES.search(real) is not None or self._standard(path)
@@ -83,16 +92,19 @@ class CodeFiles:
 
     def _counts(self, path: str) -> bool:
         real = os.path.realpath(path)
-        return real in self._files or (real.startswith(tuple(self._folders)) and not self._library(path))
+        return real in self._files or (real.startswith(tuple(self._folders)) and not self._library(path, real))
 
     def digests(self) -> dict[str, str]:
         """Path: sha256 of each file that was read until now, or `CHANGED`."""
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
-            if not isinstance(path, str) or self._library(os.path.abspath(path)):
+            if not isinstance(path, str) or (path := os.path.abspath(path)) in self._modules_of_libraries:
+                continue
+            if self._library(path, self._real_module(path)):
+                self._modules_of_libraries.add(path)
                 continue
             self._folders.add(f"{top_folder(Path(path).resolve())}{os.sep}")
-            self._opened.setdefault(os.path.abspath(path), _signature(path))
+            self._opened.setdefault(path, _signature(path))
         for path, signature in list(self._opened.items()):
             if path not in self._digests and signature is not None and self._counts(path):
                 self._digests[path] = _digest(path, signature)

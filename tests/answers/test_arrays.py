@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,3 +87,32 @@ def test_stacking() -> None:
         stacked(table, ["a", "t"])
     with pytest.raises(InputError, match=r"'a' has rows of \[\], 'l' of \[2\]"):
         stacked(table, ["a", "l"])
+
+
+KINDS = [pa.int8(), pa.uint16(), pa.int64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_()]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("chunks", [[[1, 0, 3]], [[1], [0, 3]], [[]], [], [[1, None, 0]]], ids=str)
+def test_numbers_are_those_of_the_column(kind: pa.DataType, chunks: list[list[int | None]]) -> None:
+    """However they are stored, and also of rows that are a part of more."""
+    pieces = [[None if one is None else kind.to_pandas_dtype()(one) for one in chunk] for chunk in chunks]
+    whole = pa.chunked_array(pieces, kind)
+    for column in (whole, whole.slice(1)):
+        expected = column.to_numpy(zero_copy_only=False)
+        numbers = column_array(pa.table({"x": column}), "x")
+        assert numbers.dtype == (np.float64 if expected.dtype == object else expected.dtype)
+        np.testing.assert_array_equal(numbers, expected.astype(numbers.dtype))
+
+
+def test_a_model_that_needs_no_pandas_gets_its_inputs_without_it() -> None:
+    code = (
+        "import sys, pyarrow.parquet as pq\n"
+        "from evalspec.answers.arrays import column_array\n"
+        "table = pq.ParquetFile(sys.argv[1]).read()\n"
+        "for name in table.column_names: column_array(table, name)\n"
+        "print(*({'pandas'} & {*sys.modules}))"
+    )
+    rows = Path(__file__).parents[2] / "suites" / "digits" / "test.parquet"
+    done = subprocess.run([sys.executable, "-c", code, str(rows)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

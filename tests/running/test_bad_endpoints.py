@@ -31,6 +31,7 @@ ANSWERS = "model: [{check: quality, dataset: test, require: [exact_match >= 80 %
 TIMES = """system:
   - check: latency
     dataset: test
+    processes: 5
     queries: 100
     warmup: 3
     caching_audit: false

@@ -47,6 +47,8 @@ system:
     duration: 0.2 s{more}
     require: [throughput >= {rate} samples/s]
 """
+PLANNED_ALONE = "\n    processes: 5"
+"""No processes beside those that are planned, where these differ."""
 DIGITS = Path(__file__).resolve().parents[2] / "suites" / "digits"
 IN_ONE_PROCESS = """
 evalspec: 1
@@ -149,7 +151,7 @@ def test_every_requirement_of_such_a_run_can_still_go_red(tmp_path_factory: pyte
 
 @pytest.mark.proof
 def test_a_run_close_to_its_thresholds_goes_on_to_its_end(tmp_path: Path) -> None:
-    record, _ = go(spec(tmp_path, limit=5.0, rate=1500.0), tmp_path / "run")
+    record, _ = go(spec(tmp_path, limit=5.0, rate=1500.0, more=PLANNED_ALONE), tmp_path / "run")
     assert of(record, "latency").conditions["processes"] >= 5
     assert of(record, "latency").conditions["look"] == 3 and of(record, "throughput").conditions["look"] == 3
     assert not verify(tmp_path / "run", spec_folder=tmp_path).differs
@@ -164,9 +166,7 @@ def test_a_run_that_fails_by_far_ends_early_too(tmp_path: Path) -> None:
 
 @pytest.mark.proof
 def test_the_policy_can_want_all(tmp_path: Path) -> None:
-    # No more than the planned ones, which would be added where they differ.
-    few = "\n    processes: 5"
-    record, _ = go(spec(tmp_path, limit=1000.0, rate=20.0, stop="full", more=few), tmp_path / "run")
+    record, _ = go(spec(tmp_path, limit=1000.0, rate=20.0, stop="full", more=PLANNED_ALONE), tmp_path / "run")
     assert "look" not in of(record, "latency").conditions and of(record, "latency").conditions["processes"] >= 5
     assert {"throughput(batch 1)", "throughput(batch 4)"} <= set(of(record, "throughput").measured)
 

@@ -41,7 +41,7 @@ model:
 """
 SYSTEM = """
 system:
-  - {check: latency, dataset: test, queries: 100, warmup: 3, require: [latency_p50 <= 500 ms]}
+  - {check: latency, dataset: test, processes: 5, queries: 100, warmup: 3, require: [latency_p50 <= 500 ms]}
   - {check: stages, dataset: test, report_only: true}
 """
 
@@ -107,7 +107,7 @@ models:
 datasets:
   test: {{kind: parquet, path: test.parquet, label: y}}
 system:
-  - {{check: latency, dataset: test, queries: 100, warmup: 3, require: [ttft_p50 <= 900 ms]}}
+  - {{check: latency, dataset: test, processes: 5, queries: 100, warmup: 3, require: [ttft_p50 <= 900 ms]}}
 model:
   - {{check: quality, dataset: test, require: [exact_match >= 80 %]}}
 """

@@ -271,7 +271,7 @@ def test_a_model_that_fails_on_some_rows_is_told_with_them(folder: Path, tmp_pat
 @pytest.mark.parametrize(
     ("model", "limits", "why"),
     [
-        ("hangs", Limits(time_s=8), "did not answer within 8 s and was killed"),
+        ("hangs", Limits(time_s=5), "did not answer within 5 s and was killed"),
         ("eats", Limits(memory_bytes=450 * 2**20), "over the limit of 450 MiB, and was killed"),
     ],
 )

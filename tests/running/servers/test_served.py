@@ -46,7 +46,7 @@ system:
 model:
   - {{check: quality, dataset: test, metrics: [mae], report_only: true}}
 """
-LATENCY = "  - {check: latency, dataset: test, queries: 100, warmup: 3, require: [latency_p50 <= 500 ms]}"
+LATENCY = "  - {check: latency, dataset: test, processes: 5, queries: 100, warmup: 3, require: [latency_p50 <= 500 ms]}"
 THROUGHPUT = """  - check: throughput
     dataset: test
     batch_sizes: [2]

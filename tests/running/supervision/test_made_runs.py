@@ -87,7 +87,8 @@ def test_code_runs_under_trust_alone(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_that_leaves_no_model_got_nowhere(tmp_path: Path, how: str, ended: str, limits: tuple[str, ...]) -> None:
-    gate = write_toy(tmp_path, f'"{how}"', limit="2 s", require="time_to_accuracy_p50 <= 2 s", seeds="5")
+    limit = "1 s" if how == "hang" else "2 s"
+    gate = write_toy(tmp_path, f'"{how}"', limit=limit, require=f"time_to_accuracy_p50 <= {limit}", seeds="5")
     record, said = run(gate, *limits, code=1)
     assert [one.ended for one in record.trainings[0].runs] == [ended] * 5
     assert "FAIL" in said

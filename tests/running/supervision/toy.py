@@ -36,8 +36,8 @@ with open(os.path.join(out, "log.jsonl"), "w", buffering=1) as log:
         if how == "slow":
             time.sleep(0.05)
         if how == "pauses":
-            begun += 0.25
-            time.sleep(0.25)
+            begun += 0.16
+            time.sleep(0.16)
 with open(os.path.join(out, "model.txt"), "w") as file:
     file.write(str(seed))
 """

@@ -23,7 +23,7 @@ datasets:
   short: {{kind: parquet, path: short.parquet, label: y}}
   test: {{kind: parquet, path: test.parquet, label: y}}
 system:
-  - {{check: latency, dataset: short, queries: 100, warmup: 3, require: [ttft_p50 <= 900 ms]}}
+  - {{check: latency, dataset: short, processes: 5, queries: 100, warmup: 3, require: [ttft_p50 <= 900 ms]}}
 model:
   - {{check: quality, dataset: test, require: [exact_match >= 80 %]}}
 """

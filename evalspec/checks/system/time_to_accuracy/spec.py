@@ -10,6 +10,7 @@ from pydantic import Field
 
 from evalspec.errors import InputError, Problem
 from evalspec.evidence.metric import Metric
+from evalspec.evidence.written import in_unit, shown_unit
 from evalspec.language.declarations import Circumstance, Effort
 from evalspec.language.header import Header, Misfit
 from evalspec.language.parts import Check, DatasetName, Model, Need, NeedRows, Part, SpecNames, TrainingName
@@ -362,8 +363,11 @@ class TimeToAccuracy(Check):
     def _check_limit(self, one: Requirement, limit_s: float | None) -> None:
         if limit_s is None or one.model is not None or not one.metric.startswith("time_"):
             return
-        if limit_s < one.threshold * 60.0:
-            message = f"{one.sentence!r} asks for more than the limit of {self.training}, {limit_s / 60.0:g} min"
+        # As far as a float tells them apart: seconds are no whole number of minutes.
+        if limit_s < 60.0 * one.threshold * (1.0 - 1e-9):
+            unit = shown_unit("min", one.written_unit)
+            limit = f"{in_unit(limit_s, 's', unit):g} {unit}"
+            message = f"{one.sentence!r} asks for more than the limit of {self.training}, {limit}"
             raise InputError(message, remedy="raise `limit:`, so that a run has the time that it is allowed")
 
     def _check_logged(self, one: Requirement, table: pa.Table, *, planned: bool) -> None:

@@ -230,6 +230,22 @@ def test_comparisons_that_can_not_be_made_are_refused(sentence: str, message: st
     assert message in (check.check_names(SpecNames((), (), (), trainings=("recipe", "baseline"))) or "")
 
 
+@pytest.mark.parametrize("limit_s", range(1, 60))
+def test_a_limit_in_seconds_allows_all_of_them(limit_s: int) -> None:
+    """A second is no whole number of minutes, and not even a float."""
+    limited = JsonlTraining.model_validate({"kind": "jsonl", "path": "x", "limit": f"{limit_s} s"})
+
+    def inspect(allowed_s: int) -> None:
+        TimeToAccuracy.model_validate(
+            {"check": "time_to_accuracy", "training": "recipe", "target": "val_accuracy >= 94 %",
+             "require": [f"time_to_accuracy_p50 <= {allowed_s} s"]}
+        ).inspect_rows({"recipe": recipe_table(recipe(8), limited)}, {})  # fmt: skip
+
+    inspect(limit_s)
+    with pytest.raises(InputError, match=f"asks for more than the limit of recipe, {limit_s} s"):
+        inspect(limit_s + 1)
+
+
 def test_the_limit_leaves_the_time_that_is_allowed_and_runs_are_enough(tmp_path: Path) -> None:
     limited = JsonlTraining.model_validate({"kind": "jsonl", "path": "x", "limit": "20 min"})
     check = TimeToAccuracy.model_validate(
