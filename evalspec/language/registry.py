@@ -12,6 +12,7 @@ import pkgutil
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, TypeVar
@@ -145,7 +146,7 @@ def discover(*, plugins: bool = True) -> Registry:
     Raises:
         SpecError: Two distributions bring the same kind.
     """
-    groups = {group: _own(group) for group in _PACKAGES}
+    groups = {group: dict(_own(group)) for group in _PACKAGES}
     if plugins and _has_plugins():
         for group in groups:
             _add_plugins(group, groups[group], importlib.metadata.entry_points(group=f"evalspec.{group}"))
@@ -166,7 +167,8 @@ def install_line(part: type[Model] | type[Dataset]) -> str:
     return f"pip install {' '.join(missing_packages(part))}"
 
 
-def _own(group: Group) -> dict[str, KindEntry]:
+@cache
+def _own(group: Group) -> Mapping[str, KindEntry]:
     found = {}
     for package in _PACKAGES[group]:
         dimension = package.rpartition(".")[2] if group == "checks" else None

@@ -23,6 +23,12 @@ def is_shown(check: CheckRecord, test: Test, *what: Shows) -> bool:
     return any(declaration.is_shown(one, test.metric) for one in what)
 
 
+def tests_that_show(check: CheckRecord, *what: Shows) -> list[Test]:
+    """Requirements of a check whose metric shows one of these."""
+    declaration = declared(check)
+    return [test for test in check.tests if any(declaration.is_shown(one, test.metric) for one in what)]
+
+
 def numbers_that_show(check: CheckRecord, what: Shows) -> Iterator[tuple[str, float]]:
     """Measured numbers whose metric shows something: their name, with its part, and the value in the metric's unit."""
     declaration = declared(check)

@@ -106,8 +106,16 @@ def _same(before: Any, now: Any, exact: bool) -> bool:
 
 
 def _alike(before: Any, now: Any) -> bool:
-    """Both are one word or number: most leaves of two records are, and this tells it soonest."""
-    return type(before) is type(now) and type(before) in _PLAIN and bool(before == now)
+    """Both are one word or number, or a list of such: most of two records is, and this tells it soonest."""
+    kind = type(before)
+    if kind is not type(now):
+        return False
+    if kind in _PLAIN:
+        return bool(before == now)
+    if kind is not list or before != now:
+        return False
+    kinds = [*map(type, before)]
+    return _PLAIN.issuperset(kinds) and kinds == [*map(type, now)]
 
 
 def _many(value: Any) -> bool:

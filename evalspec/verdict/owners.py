@@ -11,7 +11,7 @@ from evalspec.evidence.notes import name_in
 from evalspec.evidence.record import CheckRecord, Record
 from evalspec.evidence.test import Test
 from evalspec.evidence.words import and_list, verb
-from evalspec.lineage.declared import is_shown
+from evalspec.lineage.declared import is_shown, tests_that_show
 from evalspec.verdict.decide import by_own_evidence
 
 Owner = Literal["data", "calibration", "system"]
@@ -90,8 +90,7 @@ class _Seen:
             (check, test)
             for check in self._checks
             if model in ("", model_of(check)) and (not dataset or dataset in check.datasets)
-            for test in check.tests
-            if is_shown(check, test, *what)
+            for test in tests_that_show(check, *what)
         ]
 
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 from evalspec.cli._output import guarded
+from tests import commands
 from tests.shared import predictions_run, shared_folder
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +62,7 @@ def good_and_bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
         turned = table.set_column(1, "cultivar", pa.array(labels[60:] + labels[:60]))
         pq.write_table(turned, folder / "bad" / "test.parquet")
         bad.write_text(bad.read_text().replace("name: predictions", "name: turned"))
-        done = evalspec("run", folder / "good" / "evalspec.yaml", bad, cwd=folder)
+        done = commands.evalspec("run", folder / "good" / "evalspec.yaml", bad, folder=folder)
         (folder / "ended.json").write_text(json.dumps([done.returncode, done.stdout + done.stderr]))
 
     return shared_folder(tmp_path_factory, "good-and-bad", make)
@@ -157,7 +158,7 @@ def test_several_specs_end_with_the_worst(good_and_bad: Path) -> None:
 
 @pytest.mark.proof
 def test_only_is_never_ready(tmp_path: Path) -> None:
-    only = evalspec("run", SUITE / "evalspec.yaml", "--only", "quality", "--output", tmp_path / "only")
+    only = commands.evalspec("run", SUITE / "evalspec.yaml", "--only", "quality", "--output", tmp_path / "only")
     assert only.returncode == 3
 
 
@@ -281,7 +282,7 @@ def test_a_violation_stands_whatever_else_crashed(tmp_path: Path) -> None:
     two.write_text(two.read_text().replace("name: predictions", "name: blocked"))
     (tmp_path / "reports").mkdir()
     (tmp_path / "reports" / "blocked").write_text("a file stands where the folder should be")
-    done = evalspec("run", one, two, cwd=tmp_path)
+    done = commands.evalspec("run", one, two, folder=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "can't be made" in done.stderr
 
@@ -307,7 +308,7 @@ def test_evidence_that_changed_is_not_resumed_from(run: Path, tmp_path: Path) ->
             event["record"]["evidence"] = [{"path": "evidence/gone.parquet", "digest": "0" * 64, "rows": 1, "what": ""}]
     journal.write_text("".join(json.dumps(event) + "\n" for event in events if event["event"] != "end"))
     spec = run.parent / "suite" / "evalspec.yaml"
-    done = evalspec("run", spec, "--resume", "--output", folder)
+    done = commands.evalspec("run", spec, "--resume", "--output", folder)
     assert done.returncode == 0, done.stderr
     assert "model: quality" in done.stderr
     assert json.loads((folder / "record.json").read_text())["checks"][0]["evidence"] == []
@@ -319,7 +320,7 @@ def test_what_was_measured_is_resumed_from(run: Path, tmp_path: Path) -> None:
     shutil.copytree(run, folder)
     journal = folder / "journal.jsonl"
     journal.write_text("".join(line + "\n" for line in journal.read_text().splitlines() if '"end"' not in line))
-    done = evalspec("run", run.parent / "suite" / "evalspec.yaml", "--resume", "--output", folder)
+    done = commands.evalspec("run", run.parent / "suite" / "evalspec.yaml", "--resume", "--output", folder)
     assert done.returncode == 0, done.stderr
     assert "model: quality" not in done.stderr
 
@@ -328,7 +329,7 @@ def test_what_was_measured_is_resumed_from(run: Path, tmp_path: Path) -> None:
 def test_a_plan_takes_no_truth_from_a_draft_which_is_never_ready(tmp_path: Path, good_and_bad: Path) -> None:
     shutil.copytree(SUITE, tmp_path / "suite")
     spec = tmp_path / "suite" / "evalspec.yaml"
-    assert evalspec("run", spec, "--draft", cwd=tmp_path).returncode == 3
-    assert "no earlier run of this spec" in evalspec("plan", spec, cwd=tmp_path).stdout
+    assert commands.evalspec("run", spec, "--draft", folder=tmp_path).returncode == 3
+    assert "no earlier run of this spec" in commands.evalspec("plan", spec, folder=tmp_path).stdout
     spec = good_and_bad / "good" / "evalspec.yaml"
-    assert "those of the run of" in evalspec("plan", spec, cwd=good_and_bad).stdout
+    assert "those of the run of" in commands.evalspec("plan", spec, folder=good_and_bad).stdout

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import pickle
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -16,7 +15,7 @@ import pytest
 from pydantic import ValidationError
 
 from evalspec.errors import EvalspecError
-from evalspec.evidence.record import DatasetRecord, Record
+from evalspec.evidence.record import CheckRecord, DatasetRecord, Record
 from evalspec.evidence.screens import Screening
 from evalspec.language.parts import Access, CheckResult
 from evalspec.loading import Spec, load_kept
@@ -29,8 +28,10 @@ from evalspec.running.children.checking import run_check
 from evalspec.running.children.jobs import CheckJob, ScreenJob, SpecParts
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.reader import dataset_record
+from evalspec.running.children.screening import RunEvidence, looked
 from evalspec.running.journal.replay import Replay
-from evalspec.running.screens import screens_again
+from evalspec.screens.evidence import Look
+from evalspec.screens.level import screen_names, screening
 from evalspec.verdict import decide
 from tests.commands import evalspec
 from tests.running.journal.test_resuming import PREDICTIONS
@@ -191,8 +192,10 @@ def test_every_leaf_that_is_changed_is_told(run: Run) -> None:
 
 
 @pytest.mark.proof
-def test_through_the_whole_of_verify(base: Path, run: Run, tmp_path: Path) -> None:
+def test_through_the_whole_of_verify(base: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was compared above is what `verify` compares: some leaves by way of files."""
+    # The journal stays as it is, and so does what is made again from what it says.
+    monkeypatch.setattr("evalspec.records.verify.remake", remade_once)
     copied = shutil.copytree(base, tmp_path / "copy") / "run"
     every = list(places(run.said))
     for place in every[:: len(every) // 12]:
@@ -224,10 +227,32 @@ def run_once_a_job(job: CheckJob, progress: Progress, timing: Replay) -> CheckRe
     return once(lambda: run_check(job, progress, timing), "check", *asked)
 
 
+class ScreenEvidence(RunEvidence):
+    """Evidence that notices a screen which reads what checks wrote, and so depends on more than rows and answers."""
+
+    reads_records: bool = False
+
+    @property
+    def records(self) -> Mapping[str, CheckRecord]:
+        self.reads_records = True
+        return super().records
+
+
 def screens_once_a_job(job: ScreenJob) -> Screening:
-    """So is what the screens suspect."""
-    asked = replace(job, job=replace(job.job, evidence=Path()))
-    return once(lambda: screens_again(job), "screens", asked)
+    """So is what the screens suspect, whatever checks wrote that none of them reads."""
+    asked = pickle.dumps(replace(job, job=replace(job.job, evidence=Path()), records=()))
+    evidence, looks = ScreenEvidence(job), {}
+    for name in screen_names():
+        # Names of what they suggest are those that no screen before took.
+        key = asked, name, frozenset(evidence._ids)
+        evidence.reads_records = False
+        if key in LOOKS:
+            looks[name], evidence._ids = LOOKS[key][0], set(LOOKS[key][1])
+            continue
+        looks[name] = looked(evidence, name)
+        if not evidence.reads_records:
+            LOOKS[key] = looks[name], frozenset(evidence._ids)
+    return screening(looks, {}, job.trials)
 
 
 def dataset_once_a_name(name: str, parts: SpecParts) -> DatasetRecord:
@@ -238,6 +263,11 @@ def dataset_once_a_name(name: str, parts: SpecParts) -> DatasetRecord:
 def spec_once_a_folder(folder: Path) -> Spec:
     """So is the spec that the run kept."""
     return once(lambda: load_kept(folder), "spec", folder)
+
+
+def remade_once(*asked: Any) -> Remade:
+    """So is all that is made again of one run."""
+    return once(lambda: remake(*asked), "remade", *asked)
 
 
 def once(make: Callable[[], T], *asked: object) -> T:
@@ -251,6 +281,16 @@ def once(make: Callable[[], T], *asked: object) -> T:
 
 T = TypeVar("T")
 RESULTS: dict[bytes, Any] = {}
+LOOKS: dict[tuple[bytes, str, frozenset[str]], tuple[Look, frozenset[str]]] = {}
+
+
+@pytest.fixture
+def once_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made again of one run, for leaf after leaf, is made once where the same is asked."""
+    monkeypatch.setattr(remade, "run_check", run_once_a_job)
+    monkeypatch.setattr(remade, "screens_again", screens_once_a_job)
+    monkeypatch.setattr(remade, "dataset_record", dataset_once_a_name)
+    monkeypatch.setattr(remade, "load_kept", spec_once_a_folder)
 
 
 def hidden_by_a_journal(run: Run, suite: Path, tried: Collection[str] = ()) -> set[str]:
@@ -263,13 +303,8 @@ def hidden_by_a_journal(run: Run, suite: Path, tried: Collection[str] = ()) -> s
         for said in changed(run.said, place):
             try:
                 record = Record.model_validate(said)
-                kept = replace(run.journal, record={**copy.deepcopy(said), "verdict": None})
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(remade, "run_check", run_once_a_job)
-                    patch.setattr(remade, "screens_again", screens_once_a_job)
-                    patch.setattr(remade, "dataset_record", dataset_once_a_name)
-                    patch.setattr(remade, "load_kept", spec_once_a_folder)
-                    again = remake(record, run.folder, kept, Access(suite))
+                kept = replace(run.journal, record={**said, "verdict": None})
+                again = remake(record, run.folder, kept, Access(suite))
             except (ValidationError, EvalspecError):
                 continue
             decided = record.model_copy(update={"verdict": decide(record)})
@@ -285,6 +320,7 @@ def unlisted(hidden: set[str]) -> list[str]:
 
 
 @pytest.mark.proof
+@pytest.mark.usefixtures("once_a_job")
 def test_what_a_forged_journal_hides_is_listed(base: Path, run: Run) -> None:
     """Whoever changes a leaf and the journal with it is told, but for what can't be made again."""
     if len(run.record.checks) > 2:
@@ -294,6 +330,7 @@ def test_what_a_forged_journal_hides_is_listed(base: Path, run: Run) -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.usefixtures("once_a_job")
 def test_so_is_what_it_hides_of_a_draft_that_was_gone_on_with(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

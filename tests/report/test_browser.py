@@ -63,6 +63,37 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return made
 
 
+@pytest.fixture(scope="module")
+def show(chromium: Any, files: dict[str, str]) -> Iterator[Callable[..., Opened]]:
+    """Pages for tests that only look, each loaded once: width, scheme and medium are set on the one that is there.
+
+    Tests that look at folded content get pages whose folds are all open, and axe those that let its script in.
+    """
+    contexts: dict[bool, Any] = {}
+    pages: dict[tuple[str, bool, bool], Opened] = {}
+
+    def shown(
+        name: str, width: int = 1280, height: int = 900, *, scheme: str = "light", media: str = "null",
+        unfolded: bool = False, bypass_csp: bool = False,
+    ) -> Opened:  # fmt: skip
+        if bypass_csp not in contexts:
+            contexts[bypass_csp] = chromium.new_context(bypass_csp=bypass_csp)
+            contexts[bypass_csp].add_init_script(WATCH)
+        key = name, unfolded, bypass_csp
+        if key not in pages:
+            pages[key] = Opened(contexts[bypass_csp].new_page(), files[name])
+        tab = pages[key].tab
+        tab.set_viewport_size({"width": width, "height": height})
+        tab.emulate_media(media=media, color_scheme=scheme)
+        if unfolded:
+            tab.evaluate(UNFOLD)
+        return pages[key]
+
+    yield shown
+    for context in contexts.values():
+        context.close()
+
+
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Callable[..., Opened]]:
     contexts = []
@@ -81,9 +112,9 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Opened]]:
 @pytest.mark.proof
 @pytest.mark.parametrize("name", BUILDERS)
 def test_nothing_leaves_the_page_and_nothing_is_refused(
-    name: str, files: dict[str, str], open_page: Callable[..., Opened]
+    name: str, files: dict[str, str], show: Callable[..., Opened]
 ) -> None:
-    page = open_page(files[name])
+    page = show(name)
     page.tab.wait_for_load_state("networkidle")
     assert [url for url in page.requests if not url.startswith("data:")] == [files[name]]
     assert page.complaints == []
@@ -102,9 +133,9 @@ def test_nothing_leaves_the_page_and_nothing_is_refused(
         ]),
     ],
 )  # fmt: skip
-def test_axe_finds_nothing(name: str, scheme: str, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+def test_axe_finds_nothing(name: str, scheme: str, show: Callable[..., Opened]) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page = open_page(files[name], color_scheme=scheme, bypass_csp=True)
+    page = show(name, scheme=scheme, bypass_csp=True)
     found = axe.run(page.tab).response["violations"]
     # Nothing serious may be found; as it is, not even anything minor is.
     assert [(one["id"], one["impact"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found] == []
@@ -112,8 +143,8 @@ def test_axe_finds_nothing(name: str, scheme: str, files: dict[str, str], open_p
 
 @pytest.mark.parametrize("width", [320, *(pytest.param(one, marks=pytest.mark.proof) for one in (360, 768, 1280))])
 @pytest.mark.parametrize("name", BUILDERS)
-def test_no_sideways_scrolling(name: str, width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
-    page = open_page(files[name], viewport={"width": width, "height": 800})
+def test_no_sideways_scrolling(name: str, width: int, show: Callable[..., Opened]) -> None:
+    page = show(name, width, 800)
     assert page.overflow <= 0
 
 
@@ -134,8 +165,8 @@ BROKEN = """() => {
 
 
 @pytest.mark.parametrize("name", ["every_status", "crowded"])
-def test_no_word_is_broken_on_a_phone(name: str, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
-    page = open_page(files[name], viewport={"width": 390, "height": 800}, bypass_csp=True)
+def test_no_word_is_broken_on_a_phone(name: str, show: Callable[..., Opened]) -> None:
+    page = show(name, 390, 800)
     # A digest has no place to break at.
     assert [word for word in page.tab.evaluate(BROKEN) if len(word) < 40] == []
 
@@ -285,14 +316,10 @@ WORDS = """() => {
 @pytest.mark.parametrize(
     "name", ["crowded", "wide_matrix", *(pytest.param(one, marks=pytest.mark.proof) for one in ("ready", "not_ready"))]
 )
-def test_paper_holds_every_word_of_the_page(
-    name: str, files: dict[str, str], tmp_path: Path, open_page: Callable[..., Opened]
-) -> None:
-    page = open_page(files[name])
+def test_paper_holds_every_word_of_the_page(name: str, tmp_path: Path, show: Callable[..., Opened]) -> None:
     paper = tmp_path / "report.pdf"
-    page.tab.pdf(path=paper, prefer_css_page_size=True)
-    page.tab.emulate_media(media="print")
-    page.tab.evaluate(UNFOLD)
+    show(name).tab.pdf(path=paper, prefer_css_page_size=True)
+    page = show(name, media="print", unfolded=True)
     words = Counter("".join(normalize("NFKC", word).split()) for word in page.tab.evaluate(WORDS))
     assert len(words) > 300
     printed = text_of(paper.read_bytes())
@@ -310,9 +337,8 @@ CLIPPED = """() => [...document.querySelectorAll("body *")].filter((one) => {
 
 @pytest.mark.parametrize("width", [390, 1280, pytest.param(1920, marks=pytest.mark.proof)])
 @pytest.mark.parametrize("name", ["crowded", "wide_matrix", pytest.param("not_ready", marks=pytest.mark.proof)])
-def test_nothing_is_clipped(name: str, width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
-    page = open_page(files[name], viewport={"width": width, "height": 900})
-    page.tab.evaluate(UNFOLD)
+def test_nothing_is_clipped(name: str, width: int, show: Callable[..., Opened]) -> None:
+    page = show(name, width, unfolded=True)
     assert page.tab.evaluate(CLIPPED) == []
     assert page.overflow <= 0
 
@@ -325,10 +351,10 @@ def test_what_is_clipped_would_be_found(files: dict[str, str], open_page: Callab
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", ["every_status", "crowded"])
-def test_type_has_few_sizes(name: str, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
+def test_type_has_few_sizes(name: str, show: Callable[..., Opened]) -> None:
     sizes = set()
     for width in (390, 1280):
-        page = open_page(files[name], viewport={"width": width, "height": 900})
+        page = show(name, width)
         sizes |= set(page.tab.evaluate(
             """() => [...document.querySelectorAll("body *")]
                 .filter((one) => one.checkVisibility())
@@ -368,7 +394,7 @@ BESIDE = """() => {
         return row.querySelector("td.draw svg").getBoundingClientRect().left - words.getBoundingClientRect().right;
     });
 }"""
-BROKEN = """() => [...document.querySelectorAll(".block td, .block tbody th, .vl b")].filter((cell) => {
+CELLS_IN_TWO_LINES = """() => [...document.querySelectorAll(".block td, .block tbody th, .vl b")].filter((cell) => {
     if (/[\\s\u2026]/.test(cell.textContent.trim()) || cell.querySelector("svg")) return false;
     const words = document.createRange();
     words.selectNodeContents(cell);
@@ -379,10 +405,8 @@ BROKEN = """() => [...document.querySelectorAll(".block td, .block tbody th, .vl
 @pytest.mark.proof
 @pytest.mark.parametrize("width", [390, 768, 1280])
 @pytest.mark.parametrize("name", ["crowded", "ready"])
-def test_no_text_of_a_chart_touches_another_or_the_marks(
-    name: str, width: int, files: dict[str, str], open_page: Callable[..., Opened]
-) -> None:
-    page = open_page(files[name], viewport={"width": width, "height": 900})
+def test_no_text_of_a_chart_touches_another_or_the_marks(name: str, width: int, show: Callable[..., Opened]) -> None:
+    page = show(name, width)
     assert page.tab.locator("svg.chart").count() > 2 and page.tab.locator("svg.axis").count() > 0
     assert page.tab.evaluate(TOUCHING) == []
     assert page.tab.evaluate(OUTSIDE) == []
@@ -399,18 +423,15 @@ def test_a_fault_of_a_chart_would_be_found(files: dict[str, str], open_page: Cal
 
 
 @pytest.mark.parametrize("width", [390, 768, 1280])
-def test_names_keep_away_from_their_bars(width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
-    tab = open_page(files["crowded"], viewport={"width": width, "height": 900}).tab
-    tab.evaluate(UNFOLD)
+def test_names_keep_away_from_their_bars(width: int, show: Callable[..., Opened]) -> None:
+    tab = show("crowded", width, unfolded=True).tab
     gaps = tab.evaluate(BESIDE)
     assert len(gaps) >= 10
     assert min(gaps) >= 6
 
 
-def test_requirements_of_a_check_begin_below_each_other(
-    files: dict[str, str], open_page: Callable[..., Opened]
-) -> None:
-    lists = open_page(files["every_status"]).tab.evaluate(
+def test_requirements_of_a_check_begin_below_each_other(show: Callable[..., Opened]) -> None:
+    lists = show("every_status").tab.evaluate(
         "[...document.querySelectorAll('.asked')].map((list) =>"
         " [...list.querySelectorAll('a')].map((one) => one.getBoundingClientRect().left))"
     )
@@ -419,38 +440,33 @@ def test_requirements_of_a_check_begin_below_each_other(
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_word_is_broken_in_two(width: int, files: dict[str, str], open_page: Callable[..., Opened]) -> None:
-    page = open_page(files["crowded"], viewport={"width": width, "height": 900})
-    assert page.tab.evaluate(BROKEN) == []
+def test_no_word_is_broken_in_two(width: int, show: Callable[..., Opened]) -> None:
+    page = show("crowded", width)
+    assert page.tab.evaluate(CELLS_IN_TWO_LINES) == []
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 1000)])
 @pytest.mark.parametrize("name", ["ready", "not_ready", "crowded"])
 def test_the_first_screen_tells_verdict_reason_and_what_to_do(
-    name: str, width: int, height: int, files: dict[str, str], open_page: Callable[..., Opened]
+    name: str, width: int, height: int, show: Callable[..., Opened]
 ) -> None:
-    tab = open_page(files[name], viewport={"width": width, "height": height}).tab
+    tab = show(name, width, height).tab
     for part in ("h1", ".reason", ".next", ".tally"):
         box = tab.locator(part).first.bounding_box()
         assert box is not None and box["y"] + box["height"] <= height, part
 
 
-def test_what_is_not_to_be_trusted_is_struck_and_says_so(
-    files: dict[str, str], open_page: Callable[..., Opened]
-) -> None:
-    tab = open_page(files["crowded"]).tab
+def test_what_is_not_to_be_trusted_is_struck_and_says_so(show: Callable[..., Opened]) -> None:
+    tab = show("crowded").tab
     cell = tab.locator("#requirement-load-latency_p99 .vl")
     assert "line-through" in cell.locator("s").evaluate("one => getComputedStyle(one).textDecorationLine")
     assert cell.inner_text().splitlines()[:2] == ["13.65 ms (4000 qps)", "not judged"]
 
 
-def test_on_paper_no_row_or_chart_is_cut_and_a_heading_keeps_what_it_heads(
-    files: dict[str, str], open_page: Callable[..., Opened]
-) -> None:
-    page = open_page(files["crowded"], viewport={"width": 690, "height": 980})
+def test_on_paper_no_row_or_chart_is_cut_and_a_heading_keeps_what_it_heads(show: Callable[..., Opened]) -> None:
+    page = show("crowded", 690, 980, media="print")
     tab = page.tab
-    tab.emulate_media(media="print")
     # Nor is a table of thirteen columns wider than the paper.
     assert page.overflow <= 0
     kinds = """([selector, name]) => {

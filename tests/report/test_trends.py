@@ -153,7 +153,8 @@ def test_nothing_is_cut_off_or_refused(
         assert box is not None and box["width"] > 150
     if width == 1280:
         axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+        seen = open_page(path.as_uri(), bypass_csp=True)
         for scheme in ("light", "dark"):
-            seen = open_page(path.as_uri(), color_scheme=scheme, bypass_csp=True)
+            seen.tab.emulate_media(color_scheme=scheme)
             found = axe.run(seen.tab).response["violations"]
             assert [(one["id"], [node["html"][:160] for node in one["nodes"][:3]]) for one in found] == []

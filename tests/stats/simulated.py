@@ -57,16 +57,20 @@ def until_settled(
     may = np.floor(most * repeats + 1e-9)
     low = np.where(may > 0, betaincinv(np.maximum(may, 1.0), repeats - may + 1.0, 0.001), 0.0)
     high = betaincinv(may + 1.0, repeats - may, 1.0 - MISSED)
+    # What a right sample adds; a wrong one takes away.
+    right = np.log((1.0 - low) / (1.0 - high))
     drawn: list[Sample] = []
+    following, soonest = iter(samples), max(1, least)
     wrong = known = np.zeros(may.shape)
-    for sample in islice(samples, repeats):
-        drawn.append(sample)
-        now = np.asarray(errs(sample), dtype=np.float64)
-        wrong, known = wrong + (now == 1.0), known + ~np.isnan(now)
-        ratio = xlogy(wrong, low / high) + xlogy(known - wrong, (1.0 - low) / (1.0 - high))
-        settled = (ratio >= -math.log(MISSED)) & (wrong <= most * known)
-        if len(drawn) >= least and settled.all():
+    while batch := list(islice(following, min(soonest, repeats - len(drawn)))):
+        drawn += batch
+        now = np.array([errs(sample) for sample in batch], dtype=np.float64)
+        wrong, known = wrong + (now == 1.0).sum(axis=0), known + (~np.isnan(now)).sum(axis=0)
+        missing = -math.log(MISSED) - xlogy(wrong, low / high) - (known - wrong) * right
+        if ((missing <= 0.0) & (wrong <= most * known)).all():
             break
+        # Not settled before all samples from here on have been right for so long.
+        soonest = int(np.clip(np.ceil((missing / right).max() - 1e-6), 1, repeats))
     return drawn
 
 

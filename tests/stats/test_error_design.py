@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import cycle, islice, tee
 
 import numpy as np
@@ -37,31 +38,40 @@ def recorded(found: Estimate) -> Design | None:
     return recorded_error(value, upper, 0.95)
 
 
+ROWS = 200_000
+FACTORS = np.linspace(0.0, 12.0, 121)
+
+
+@cache
+def truths(name: str, kind: Kind) -> NDArray[np.float64]:
+    """Errors of a population whose gaps are multiplied by each of `FACTORS`."""
+    said, right = (rows[:ROWS] for rows in pool(name))
+    return np.array([error_of(np.abs(np.clip(said + by * (right - said), 0.0, 1.0) - said), kind) for by in FACTORS])
+
+
+def error_of(gaps: NDArray[np.float64], kind: Kind) -> float:
+    if kind is maximum_calibration_error:
+        return float(np.quantile(gaps, 0.95))
+    return float(np.mean(gaps**2) ** 0.5 if kind is rms_calibration_error else gaps.mean())
+
+
 class Family:
     """A population whose gaps are all multiplied until its error is as asked."""
 
     def __init__(self, name: str, kind: Kind, n: int) -> None:
-        self.said, self.right = (rows[:200_000] for rows in pool(name))
-        self.kind, self.n = kind, n
-        self.factors = np.linspace(0.0, 12.0, 121)
-        self.truths = np.array([self.truth(by) for by in self.factors])
+        self.said, self.right = (rows[:ROWS] for rows in pool(name))
+        self.kind, self.n, self.truths = kind, n, truths(name, kind)
         fine = fine_bins(self.said, self.said > 0.5)
         bins = merged(fine, 5.0 * len(self.said) / n)
         place = np.searchsorted(bins.edges[1:-1], self.said)
         gaps = np.abs(np.bincount(place, self.right - self.said, len(bins.count))) / len(self.said)
         self.seen = float(gaps.sum()) / float(np.abs(self.right - self.said).mean())
 
-    def truth(self, by: float) -> float:
-        gaps = np.abs(np.clip(self.said + by * (self.right - self.said), 0.0, 1.0) - self.said)
-        if self.kind is maximum_calibration_error:
-            return float(np.quantile(gaps, 0.95))
-        return float(np.mean(gaps**2) ** 0.5 if self.kind is rms_calibration_error else gaps.mean())
-
     def draw(self, rng: Rng, truth: float) -> Estimate | None:
         """A sample; None where no such error can be."""
         if truth > self.truths.max():
             return None
-        by = np.interp(truth, np.maximum.accumulate(self.truths), self.factors)
+        by = np.interp(truth, np.maximum.accumulate(self.truths), FACTORS)
         rows = rng.integers(0, len(self.said), self.n)
         said = self.said[rows]
         return self.kind(said, rng.random(self.n) < np.clip(said + by * (self.right[rows] - said), 0.0, 1.0))

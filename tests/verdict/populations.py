@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats as reference
+from scipy.special import ndtri
 
 from evalspec.checks.model.calibration.spec import Calibration
 from evalspec.evidence.estimate import Estimate
@@ -111,7 +111,7 @@ def _loss_change(truth: float, rng: np.random.Generator) -> Estimate:
 
 
 def _area(truth: float, rng: np.random.Generator) -> Estimate:
-    apart = math.sqrt(2.0) * float(reference.norm.ppf(truth))
+    apart = math.sqrt(2.0) * float(ndtri(truth))
     positive = np.arange(600) < 120
     return roc_auc(rng.normal(size=600) + apart * positive, positive)
 
@@ -142,14 +142,14 @@ def _classwise(truth: float, rng: np.random.Generator) -> Estimate:
 
 def _tail(truth: float, rng: np.random.Generator) -> Estimate:
     """Lognormal latencies whose p99 is the truth, in five processes that are alike."""
-    median = truth / math.exp(0.25 * reference.norm.ppf(0.99))
+    median = truth / math.exp(0.25 * ndtri(0.99))
     return percentile([median * rng.lognormal(0.0, 0.25, 1000) for _ in range(5)], 0.99)
 
 
 def _levels(truth: float, rng: np.random.Generator) -> Estimate:
     """The same, where processes differ in level."""
     spread = math.hypot(0.2, 0.06)
-    median = truth / math.exp(spread * reference.norm.ppf(0.9))
+    median = truth / math.exp(spread * ndtri(0.9))
     levels = rng.normal(0.0, 0.06, 5)
     return percentile([median * rng.lognormal(level, 0.2, 1000) for level in levels], 0.9)
 
@@ -240,12 +240,18 @@ def _permuted(rng: np.random.Generator) -> NDArray[np.float32]:
     return nulls.heights(rng.permuted(labels, axis=1), 300, 300).astype(np.float32)
 
 
-def _drawn_again(rng: np.random.Generator) -> NDArray[np.float64]:
+def _drawn_again(rng: np.random.Generator) -> NDArray[np.float32]:
     """How often each of 600 rows is drawn."""
-    return resample._counts(600, bootstrap.resamples_for(ALPHA_FAIL), rng)
+    return resample._counts(600, bootstrap.resamples_for(ALPHA_FAIL), rng).astype(np.float32)
 
 
-PERMUTED, DRAWN_AGAIN = Shared(_permuted), Shared(_drawn_again)
+def _drawn_to_here(rng: np.random.Generator) -> NDArray[np.float64]:
+    """How often rows are drawn of the first 0, 1, ... 500 of as many."""
+    drawn = resample._counts(500, bootstrap.resamples_for(ALPHA_FAIL), rng)
+    return np.asfortranarray(np.append(np.zeros((len(drawn), 1)), np.cumsum(drawn, axis=1), axis=1))
+
+
+PERMUTED, DRAWN_AGAIN, DRAWN_TO_HERE = Shared(_permuted), Shared(_drawn_again), Shared(_drawn_to_here)
 
 
 def _distance(truth: float, rng: np.random.Generator) -> Estimate:
@@ -258,12 +264,22 @@ def _distance(truth: float, rng: np.random.Generator) -> Estimate:
 def _kappa(truth: float, rng: np.random.Generator) -> Estimate:
     first = rng.integers(0, 3, 500)
     second = np.where(rng.random(500) < truth, first, rng.integers(0, 3, 500))
-    return kappa(np.column_stack([first, second]), 3, rng=rng, alpha=ALPHA_FAIL).estimate
+    to_here = DRAWN_TO_HERE.of(rng)
+
+    def draw(plan: resample.ResamplingPlan, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Rows of a kind lie one after the other."""
+        assert plan.multiplicity is not None and size == len(to_here)
+        return np.diff(to_here[:, np.append(0, np.cumsum(plan.multiplicity))], axis=1)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resample, "_draw", draw)
+        return kappa(np.column_stack([first, second]), 3, rng=rng, alpha=ALPHA_FAIL).estimate
 
 
 def _mean_of(arrays: tuple[np.ndarray, ...], weights: np.ndarray) -> np.ndarray:
     x, y = arrays
-    return (weights @ (x * y)) / (weights @ x)
+    above, below = (weights @ one.astype(weights.dtype) for one in (x * y, x))
+    return np.asarray(above / below, dtype=np.float64)
 
 
 def _resampled(truth: float, rng: np.random.Generator) -> Estimate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from evalspec.stats.sets.texts import is_exact, overlap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from evalspec.language.predictions import AnswerKind
 
     FloatArray = NDArray[np.float64]
 
@@ -32,7 +35,20 @@ def references(rows: Scored) -> list[tuple[str, ...]]:
     kind = rows.options.answer
     if kind is None or kind == "text":
         return several
-    return [tuple(canonical(one, kind, whole=True) or one for one in references) for references in several]
+    return [tuple(_reference(one, kind) for one in references) for references in several]
+
+
+@lru_cache(maxsize=1 << 16)
+def _reference(text: str, kind: AnswerKind) -> str:
+    """A reference in the form in which it is compared: each metric reads all of them."""
+    return canonical(text, kind, whole=True) or text
+
+
+def _distinct(rows: Scored) -> tuple[list[tuple[str, tuple[str, ...]]], list[int]]:
+    """Texts with their references, each pair once, as answers and references come again; and the pair of each row."""
+    pairs = list(zip(said(rows), references(rows), strict=True))
+    place = {pair: number for number, pair in enumerate(dict.fromkeys(pairs))}
+    return list(place), [place[pair] for pair in pairs]
 
 
 def said(rows: Scored) -> list[str]:
@@ -58,8 +74,9 @@ def parsed(rows: Scored) -> NDArray[np.bool_]:
 def exact_hits(rows: Scored) -> NDArray[np.bool_]:
     """Rows whose text is one of the references, shape (n,); a row without an answer is none of them."""
     how = rows.options.normalize if rows.options.answer in (None, "text") else "none"
-    pairs = zip(said(rows), references(rows), strict=True)
-    return parsed(rows) & np.array([is_exact(text, several, how) for text, several in pairs], dtype=np.bool_)
+    pairs, of_rows = _distinct(rows)
+    hits = np.array([is_exact(text, several, how) for text, several in pairs], dtype=np.bool_)
+    return parsed(rows) & hits[of_rows]
 
 
 def token_overlap(rows: Scored) -> FloatArray:
@@ -67,9 +84,9 @@ def token_overlap(rows: Scored) -> FloatArray:
 
     A row without an answer has 0.
     """
-    pairs = zip(said(rows), references(rows), strict=True)
+    pairs, of_rows = _distinct(rows)
     overlaps = np.array([max(overlap(text, one) for one in several) for text, several in pairs], dtype=np.float64)
-    return np.where(parsed(rows), overlaps, 0.0)
+    return np.where(parsed(rows), overlaps[of_rows], 0.0)
 
 
 def rouge(rows: Scored, metric: str) -> FloatArray:
@@ -85,7 +102,7 @@ def rouge(rows: Scored, metric: str) -> FloatArray:
     _need(metric)
     from rouge_score import rouge_scorer, tokenizers
 
-    several, lost = references(rows), lost_references(rows)
+    lost = lost_references(rows)
     if lost > LOST_SHARE * rows.n:
         raise Undefined(
             f"the tokenizer of rouge-score keeps a to z and 0 to 9 only, and leaves nothing of the references of "
@@ -93,11 +110,9 @@ def rouge(rows: Scored, metric: str) -> FloatArray:
         )
     kind = {"rouge_l": "rougeL"}.get(metric, metric)
     scorer = rouge_scorer.RougeScorer([kind], tokenizer=tokenizers.DefaultTokenizer(False))
-    best = [
-        max(scorer.score(one, text)[kind].fmeasure for one in options)
-        for text, options in zip(said(rows), several, strict=True)
-    ]
-    return np.array(best, dtype=np.float64)
+    pairs, of_rows = _distinct(rows)
+    best = [max(scorer.score(one, text)[kind].fmeasure for one in several) for text, several in pairs]
+    return np.array(best, dtype=np.float64)[of_rows]
 
 
 def lost_references(rows: Scored) -> int:
@@ -146,8 +161,11 @@ def _scorer(rows: Scored, metric: str) -> Any:
 
 def _counts(rows: Scored, metric: str, whole: Callable[[FloatArray], FloatArray]) -> FloatArray:
     scorer = _scorer(rows, metric)
+    pairs, of_rows = _distinct(rows)
+    texts, several = zip(*pairs, strict=True)
     # Its base class asks every metric of sacrebleu for these two, which its own bootstrap uses.
-    statistics = np.array(scorer._extract_corpus_statistics(said(rows), _streams(references(rows))), dtype=np.float64)
+    counts = scorer._extract_corpus_statistics(list(texts), _streams(several))
+    statistics = np.array(counts, dtype=np.float64)[of_rows]
     theirs = scorer._compute_score_from_stats([int(total) for total in statistics.sum(axis=0)]).score
     ours = float(whole(statistics.sum(axis=0)))
     if abs(theirs - ours) > AGREES * max(1.0, abs(theirs)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -56,6 +56,21 @@ class Bins:
     def gap(self) -> FloatArray:
         """Accuracy - confidence; negative where the model is over-confident."""
         return self.accuracy - self.confidence
+
+    @cached_property
+    def reached(self) -> IntArray:
+        """Rows up to the end of each bin."""
+        return np.cumsum(self.count)
+
+    @cached_property
+    def outcomes(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Differences of what came true and the confidence, and rows with each: of the right and the wrong of each bin.
+
+        Without those that no row has; the third says which of both, shape (2 K,), are there.
+        """
+        counts = np.concatenate((self.right, self.count - self.right)).astype(np.float64)
+        values, some = np.concatenate((1.0 - self.confidence, -self.confidence)), counts > 0
+        return values[some], counts[some], some
 
 
 def make_bins(
@@ -221,7 +236,7 @@ def finer_starts(cells: Bins, asked: int) -> IntArray:
         cells: Narrow bins.
         asked: How many.
     """
-    place = np.floor((np.cumsum(cells.count) - 0.5 * cells.count) * asked / max(1, cells.n))
+    place = np.floor((cells.reached - 0.5 * cells.count) * asked / max(1, cells.n))
     begins = np.ones(len(place), dtype=np.bool_)
     np.greater(place[1:], place[:-1], out=begins[1:])
     return np.flatnonzero(begins)
@@ -260,13 +275,18 @@ def _levels(
 
     Rows of equal confidence are never parted.
     """
-    n = len(confidences)
-    # The whole number nearest to k n / bins, from 0 on.
-    each = [np.maximum((2 * n * np.arange(1, k) + k) // (2 * k) - 1, 0) for k in (bins, FINEST)]
-    ranks = np.concatenate(each)
-    quantiles = np.partition(confidences, ranks)[ranks] if cells is None else _ranked(confidences, cells, ranks)
+    ranks = _ranks(len(confidences), bins)
+    quantiles = np.sort(confidences)[ranks] if cells is None else _ranked(confidences, cells, ranks)
     asked = np.linspace(0.0, 1.0, bins + 1)[1:-1] if scheme == "equal_width" else np.unique(quantiles[: bins - 1])
     return asked, np.unique(quantiles[bins - 1 :])
+
+
+@lru_cache(maxsize=16)
+def _ranks(n: int, bins: int) -> IntArray:
+    """Ranks of the highest row of each of so many bins but the last, then of each cell but the last."""
+    # The whole number nearest to k n / bins, from 0 on.
+    each = [np.maximum((2 * n * np.arange(1, k) + k) // (2 * k) - 1, 0) for k in (bins, FINEST)]
+    return np.concatenate(each)
 
 
 def _ranked(values: FloatArray, cells: IntArray, ranks: IntArray) -> FloatArray:

@@ -253,7 +253,7 @@ def parted(cells: Bins, starts: IntArray, least: int) -> IntArray:
         starts: shape (k,), rising from 0: the lowest cell of each bin.
         least: Bins that are wanted; where rows share few confidences there may be fewer.
     """
-    below = np.cumsum(cells.count) - cells.count
+    below = cells.reached - cells.count
     cuts = np.setdiff1d(finer_starts(cells, least), starts)
     while len(starts) < least and len(cuts):
         apart = np.abs(below[cuts][:, None] - np.append(below[starts], cells.n)).min(axis=1)
@@ -352,4 +352,4 @@ def _over(starts: IntArray, cells: Bins, noise: FloatArray, design_effect: float
 def bin_of(cells: Bins, bins: Bins) -> IntArray:
     """The bin of each cell, shape (m,), for cells that bins are made of, in their order."""
     # Half a row keeps sums of whole numbers apart.
-    return np.searchsorted(np.cumsum(bins.count), np.cumsum(cells.count) - 0.5)
+    return np.searchsorted(bins.reached, cells.reached - 0.5)

@@ -89,15 +89,17 @@ def _distribution(
     width = float(reach.sum()) / CELLS
     # Beyond its own reach a term has no mass, and the reaches sum to that of the total: terms are laid end to end.
     edges = np.ceil(reach / width).astype(np.int64) + 1
-    term = np.repeat(np.arange(len(scales)), edges)
-    edge = np.arange(len(term)) - np.repeat(np.cumsum(edges) - edges, edges)
-    at, shifted = edge * width / scales[term], shifts[term]
+    starts = np.cumsum(edges) - edges
+    edge = np.arange(edges.sum()) - np.repeat(starts, edges)
+    at = edge * width / np.repeat(scales, edges)
+    shifted = np.repeat(shifts, edges)
     below = ndtr(at - shifted) - ndtr(-at - shifted)
     size = CELLS + len(scales)
     length = next_fast_len(size, real=True)
     masses = np.zeros((len(scales), length))
-    inside = np.flatnonzero(edge[1:])
-    masses[term[inside], edge[inside]] = below[inside + 1] - below[inside]
+    steps = np.diff(below)
+    for row, start, cells in zip(masses, starts.tolist(), (edges - 1).tolist(), strict=True):
+        row[:cells] = steps[start : start + cells]
     spectrum = np.fft.rfft(masses, axis=1).prod(axis=0)
     density = np.fft.irfft(spectrum, length)[:size]
     # Each term sits in the middle of its cell, so the sum sits K/2 cells further; half a cell back for the edge.

@@ -186,19 +186,17 @@ class Differences:
         return Differences(-self.values, self.counts, float(-self.values.min()))
 
 
-def differences_of(cells: Bins, factors: FloatArray | IntArray | int = 1) -> Differences:
+def differences_of(cells: Bins, factors: FloatArray | IntArray | None = None) -> Differences:
     """Differences of all rows, from the cells that they were dealt to.
 
     Args:
         cells: Bins so narrow that their rows were told much the same.
-        factors: What those of each are multiplied by, shape (K,).
+        factors: What those of each are multiplied by, shape (K,); None: by nothing.
     """
-    wrong = cells.count - cells.right
-    values = np.concatenate((factors * (1.0 - cells.confidence), factors * -cells.confidence))
-    counts = np.concatenate((cells.right, wrong)).astype(np.float64)
-    largest = max(UNSEEN, 1.0 - float(cells.confidence.min(initial=1.0)))
-    seen = counts > 0
-    return Differences(values[seen], counts[seen], largest)
+    values, counts, some = cells.outcomes
+    if factors is not None:
+        values = np.concatenate((factors, factors), dtype=np.float64)[some] * values
+    return Differences(values, counts, max(UNSEEN, 1.0 - float(cells.confidence.min(initial=1.0))))
 
 
 def differences_by_row(values: FloatArray) -> Differences:

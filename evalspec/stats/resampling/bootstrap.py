@@ -166,25 +166,28 @@ def from_replicates(
     """
     from scipy.special import ndtri
 
-    if not (np.isfinite(drawn).all() and np.isfinite(left_out[0]).all()):
+    ordered = np.sort(drawn)
+    # What is not a number lies at the end.
+    if not (math.isfinite(ordered[0]) and math.isfinite(ordered[-1]) and np.isfinite(left_out[0]).all()):
         return ValueOnly(value, n, "no bound: the statistic is undefined in some resamples")
     # Equal values of different sums differ in their last digits, and differently on another processor.
     rounding = 1e-12 * (1.0 + abs(value))
-    if float(np.ptp(drawn)) <= rounding:
+    if ordered[-1] - ordered[0] <= rounding:
         return ValueOnly(value, n, "no bound: all resamples give the same value")
-    tied = np.abs(drawn - value) <= rounding
-    below = float(np.mean((drawn < value) & ~tied) + 0.5 * np.mean(tied))
+    smaller = int(np.searchsorted(ordered, value - rounding, side="left"))
+    tied = int(np.searchsorted(ordered, value + rounding, side="right")) - smaller
+    below = smaller / len(ordered) + 0.5 * (tied / len(ordered))
     if not 0.0 < below < 1.0:
         return ValueOnly(value, n, "no bound: all resamples lie on one side of the value")
     left, units = left_out
-    lead = np.average(left, weights=units) - left
+    lead = (left * units).sum() / units.sum() - left
     share = carrying(lead, units) / fewest_carrying
     if share < 1.0:
         reason = f"no bound: few rows carry the variance; like these it has one from about {n / share:,.0f} rows on"
         return ValueOnly(value, n, reason)
     spread = float(units @ lead**2)
     acceleration = float(units @ lead**3) / (6.0 * spread**1.5)
-    return Bootstrap(value, n, method, np.sort(drawn), float(ndtri(below)), acceleration)
+    return Bootstrap(value, n, method, ordered, float(ndtri(below)), acceleration)
 
 
 def bca(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,13 +72,11 @@ def _first_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> fl
     queries, centre = np.array([len(one) for one in over]), np.array(about)
     lags = np.arange(FIRST_LAGS)
     # Queries over among the first and the last of each process, as many as the lag.
-    first, last = (
-        np.cumsum(series[places[:, None] + lags[None, :] * step], axis=1)
-        for places, step in ((starts - 1, 1), (starts + queries, -1))
-    )
+    places = np.concatenate([(starts - 1)[:, None] + lags, (starts + queries)[:, None] - lags])
+    first, last = np.cumsum(series[places], axis=1).reshape(2, len(over), FIRST_LAGS)
     total = np.array([np.count_nonzero(one) for one in over])[:, None]
-    single = centre @ (2 * total - first - last)
-    none = centre**2 @ np.maximum(queries[:, None] - lags, 0)
+    single = (centre @ (2 * total - first - last)).tolist()
+    none = (centre**2 @ np.maximum(queries[:, None] - lags, 0)).tolist()
     # As the bits of one number, which is shifted and counted in a fifth of the time that an array takes.
     bits = int.from_bytes(np.packbits(series, bitorder="little").tobytes(), "little")
 
@@ -99,11 +98,9 @@ def _first_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> fl
 
 def _apart(over: Sequence[NDArray[np.bool_]]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
     """All processes in a row with no query over in between, and where each begins."""
-    starts = FIRST_LAGS + np.cumsum([0, *(len(series) + FIRST_LAGS for series in over)])
-    row = np.zeros(starts[-1], dtype=np.bool_)
-    for start, series in zip(starts, over, strict=False):
-        row[start : start + len(series)] = series
-    return row, starts[:-1]
+    gap = np.zeros(FIRST_LAGS, dtype=np.bool_)
+    row = np.concatenate([gap, *(one for series in over for one in (series, gap))])
+    return row, np.array([0, *accumulate(len(series) + FIRST_LAGS for series in over[:-1])]) + FIRST_LAGS
 
 
 def _all_lags(over: Sequence[NDArray[np.bool_]], about: Sequence[float]) -> float:

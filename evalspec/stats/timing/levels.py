@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,9 +164,7 @@ class Levels:
         if self.own == 0.0:
             return at, np.zeros(1), np.zeros(1)
         n = len(self.about)
-        steps = np.geomspace(1, n, _NODES)
-        ranks = np.concatenate([steps, np.linspace(1, n, _NODES), share * n - steps, share * n + steps])
-        edges = np.unique(np.clip(np.append(ranks, [0, share * n]), 0, n).astype(np.int64))
+        edges = _edges(n, share)
         nodes, weights = self.about[(edges[1:] + edges[:-1]) // 2], np.diff(edges) / n
         to_here = np.zeros(n + 1) if self.bulk is None else np.append(0.0, np.cumsum(self.bulk))
         of_bulk = np.diff(to_here[edges]) / n
@@ -250,6 +248,14 @@ def _centred(
     ])  # fmt: skip
     falling = np.argsort(moved)[::-1]
     return moved[falling], np.concatenate(below)[falling]
+
+
+@lru_cache(maxsize=64)
+def _edges(n: int, share: float) -> NDArray[np.int64]:
+    """Ranks between which one query stands for all: close together near the top and near the quantile."""
+    steps = np.geomspace(1, n, _NODES)
+    ranks = np.concatenate([steps, np.linspace(1, n, _NODES), share * n - steps, share * n + steps])
+    return np.unique(np.clip(np.append(ranks, [0, share * n]), 0, n).astype(np.int64))
 
 
 def _place(n: int, share: float) -> int:

@@ -235,7 +235,7 @@ class Percentile(Queries, Estimate):
 
     def _p_under(self, threshold: float, share: float, times: int = 1) -> float:
         """The same of so many times as many processes like these."""
-        over, effect = times * int(self._counts(threshold).sum()), self._effect(threshold)
+        over, effect = times * self._over(threshold), self._effect(threshold)
         binomial = at_most(over, times * self.n, share, effect)
         if binomial >= 1.0 or not self.differ:
             return binomial
@@ -246,20 +246,19 @@ class Percentile(Queries, Estimate):
         """p-value by counting queries; by shares too, where processes differ and one has no percentile."""
         if not self.n:
             return None
-        over = [series > threshold for series in self.processes]
-        t = sum(int(series.sum()) for series in over)
+        t = self._over(threshold)
         # Where every query is over, their indicator can't show how much they depend on each other.
         effect = self._effect_over(threshold) if t < self.n else self.design_effect
         # Too little evidence can only mislead where it points to a violation.
-        if t > self.n * share and (self.n < RELIABLE * effect or separate_episodes(over, GAP * effect) < EPISODES):
+        if t > self.n * share and (self.n < RELIABLE * effect or self._apart(threshold, effect) < EPISODES):
             return None
         if not self.differ:
-            return at_least(t, self.n, share, effect * (UNSEEN if len(over) > 1 else 1.0))
+            return at_least(t, self.n, share, effect * (UNSEEN if len(self.processes) > 1 else 1.0))
         return self._p_over(threshold, share, effect)
 
     def _p_over(self, threshold: float, share: float, effect: float, times: int = 1) -> float:
         """The same of so many times as many processes like these, which differ."""
-        binomial = at_least(times * int(self._counts(threshold).sum()), times * self.n, share, effect)
+        binomial = at_least(times * self._over(threshold), times * self.n, share, effect)
         if binomial >= 1.0:
             return binomial
         shares = np.maximum(0.0, as_many(self._shares(threshold), times))
@@ -272,7 +271,7 @@ class Percentile(Queries, Estimate):
         """
         if not self.n:
             return None
-        t = int(self._counts(threshold).sum())
+        t = self._over(threshold)
         allowed, share = 1.0 - self.p, t / self.n
         if share == allowed:
             return None

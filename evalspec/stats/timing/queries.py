@@ -69,7 +69,7 @@ class Queries:
     @cached_property
     def design_effect(self) -> float:
         """Design effect of the indicator of the sample's own p-quantile; inside the processes where they differ."""
-        return design_effect(self._over_own, inside=self.differ) if self.own is not None else 1.0
+        return self._effect_over(self.own) if self.own is not None else 1.0
 
     @cached_property
     def episodes(self) -> int:
@@ -125,6 +125,10 @@ class Queries:
         more = max(SAFELY * EPISODES / max(1, self.episodes), RELIABLE * self.design_effect / self.n)
         return math.ceil(more * self.n)
 
+    def _over(self, threshold: float) -> int:
+        """Queries over the threshold: the same ones for all thresholds that as many are over."""
+        return self.n - int(np.searchsorted(self._sorted, threshold, side="right"))
+
     def _counts(self, threshold: float) -> NDArray[np.int64]:
         """Queries over the threshold in each process, shape (processes,)."""
         return np.array(
@@ -143,21 +147,31 @@ class Queries:
         those over the threshold come in bursts shows only there. Few bursts don't show how unequal they are: the
         fewer, and the more queries each has, the larger it is taken.
         """
-        effect = max(self.design_effect, self._effect_over(threshold))
-        over = [series > threshold for series in self.processes]
-        queries, apart = sum(int(series.sum()) for series in over), separate_episodes(over, GAP * effect)
-        return effect * (1.0 + UNEQUAL / apart * (1.0 - apart / queries)) if apart else effect
+        over = self._over(threshold)
+        if over not in self._raised:
+            effect = max(self.design_effect, self._effect_over(threshold))
+            apart = self._apart(threshold, effect)
+            self._raised[over] = effect * (1.0 + UNEQUAL / apart * (1.0 - apart / over)) if apart else effect
+        return self._raised[over]
+
+    @cached_property
+    def _raised(self) -> dict[int, float]:
+        return {}
+
+    def _apart(self, threshold: float, effect: float) -> int:
+        """Separate episodes over the threshold, by this design effect."""
+        return separate_episodes([series > threshold for series in self.processes], GAP * effect)
 
     def _effect_over(self, threshold: float) -> float:
-        """Design effect of the indicator of the threshold; computed once, since both sides ask for it."""
-        asked = (threshold, self.differ)
+        """Design effect of the indicator of the threshold; computed once for all that the same queries are over."""
+        asked = (self._over(threshold), self.differ)
         if asked not in self._effects:
             over = [series > threshold for series in self.processes]
             self._effects[asked] = design_effect(over, inside=self.differ)
         return self._effects[asked]
 
     @cached_property
-    def _effects(self) -> dict[tuple[float, bool], float]:
+    def _effects(self) -> dict[tuple[int, bool], float]:
         return {}
 
 

@@ -390,7 +390,9 @@ for name, kind in KINDS.items():
 """
 
 
+# Its processes have the limits as they are.
 @pytest.mark.proof
+@pytest.mark.parametrize("bounds", ["wide"], indirect=True)
 def test_the_same_bytes_whatever_the_processor_and_the_hashes() -> None:
     """The library of linear algebra is told that it has another processor; numpy's own kernels are left as they are."""
     said = set()

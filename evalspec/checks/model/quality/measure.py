@@ -19,6 +19,7 @@ from evalspec.scoring.catalogue.ranking import NAMES
 from evalspec.scoring.catalogue.samples import NAMES as OF_QUESTIONS
 from evalspec.scoring.dummies import WORDS
 from evalspec.scoring.family import PART_KINDS, QualityContext, ScoredMetrics, plain_parts
+from evalspec.scoring.on_demand import shown
 from evalspec.scoring.ranking.family import at_random
 from evalspec.scoring.ranking.lists import queries_of
 from evalspec.scoring.repeats import RepeatedAnswers
@@ -91,8 +92,14 @@ def wanted(check: Quality, rows: Scored) -> dict[str, tuple[str, ...] | None]:
         rows: Rows of the candidate.
     """
     required = [requirement.metric for requirement in check.requirements]
-    listed = check.listed or [name for family in families(rows) for name in family.listed(rows, check)]
-    return {metric: _parts(metric, check, rows) for metric in dict.fromkeys((*required, *listed))}
+    return {metric: _parts(metric, check, rows) for metric in dict.fromkeys((*required, *_listed(check, rows)))}
+
+
+def _listed(check: Quality, rows: Scored) -> Sequence[str]:
+    """Metrics that are shown beside what is required."""
+    if not shown():
+        return ()
+    return check.listed or [name for family in families(rows) for name in family.listed(rows, check)]
 
 
 def _parts(metric: str, check: Quality, rows: Scored) -> tuple[str, ...] | None:
@@ -275,6 +282,8 @@ def _parts_but_classes(seen: QualityContext, one: Requirement) -> Sequence[str |
 
 
 def _shown(seen: QualityContext) -> Sequence[AnyBlock]:
+    if not shown():
+        return ()
     used = families(seen.rows)
     return [show.metric_table(seen, used), *(block for family in used for block in family.blocks(seen))]
 
