@@ -156,7 +156,7 @@ def main():
     asked = parser.parse_args()
     begun = BEGUN
     if asked.flaw == "compile":
-        time.sleep(2)
+        time.sleep(1)
         begun = time.time()
     draw = np.random.default_rng(1 if asked.flaw == "seed" else asked.seed)
     train, valid = rows("train"), rows("valid")

@@ -75,7 +75,7 @@ RATE = ("convergence_rate >= 70 %", "convergence_rate >= 50 %")
     [
         ("none", (), {}),
         # Story 3: the clock starts after the compilation.
-        ("compile", (("<= 15 s", "<= 2 s"),), {"time_to_accuracy_p50": "FAIL"}),
+        ("compile", (("<= 15 s", "<= 1 s"),), {"time_to_accuracy_p50": "FAIL"}),
         ("diverge", (("seeds: 8", "seeds: [2, 4, 6, 8, 10, 12, 14, 16]"),), {"convergence_rate": "FAIL"}),
     ],
 )  # fmt: skip
