@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,6 +14,11 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from evalspec.cli import app
+
+
+def overriding(fields: Iterable[str]) -> list[str]:
+    """Words of a command that override these fields of its spec, each ``check.field=value``."""
+    return [word for one in fields for word in ("--set", one)]
 
 
 def invoked(*arguments: str) -> Result:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands import evalspec
+from tests.commands import evalspec, overriding
 from tests.selftest.holding import holds
 from tests.suites.test_suites import SUITES, read, statuses
 
@@ -24,8 +24,9 @@ MAY = {"PASS", "INCONCLUSIVE", "INVALID"}
 
 
 def judged(spec: str, folder: Path) -> tuple[Any, dict[str, Any]]:
-    words = [word for one in FEWEST for word in ("--set", one)]
-    ended = evalspec("run", "--trust", FOLDER / spec, "--output", folder / "run", *words, folder=folder)
+    ended = evalspec(
+        "run", "--trust", FOLDER / spec, "--output", folder / "run", *overriding(FEWEST), folder=folder
+    )  # fmt: skip
     return ended, read(folder / "run")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import evalspec
+from tests.commands import evalspec, overriding
 from tests.selftest.holding import holds
 from tests.suites.test_suites import SUITES, read, statuses
 
@@ -71,7 +71,7 @@ def test_it_is_ready(tmp_path: Path) -> None:
     """The accuracy over HTTP is that of the network in process: 0.986 (suites/digits/README.md)."""
     ended = evalspec(
         "run", "--trust", FOLDER / "evalspec.yaml", "--output", tmp_path / "run",
-        *(word for one in ENOUGH for word in ("--set", one)), folder=tmp_path,
+        *overriding(ENOUGH), folder=tmp_path,
     )  # fmt: skip
     record = read(tmp_path / "run")
     found = statuses(record, blocking=True)

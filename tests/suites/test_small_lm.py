@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.causal_models import reads_language_models
+from tests.commands import overriding
 from tests.selftest.holding import holds
 from tests.stories.telling import command
 
@@ -98,7 +99,7 @@ def statuses(record: dict[str, Any]) -> dict[str, str]:
 @pytest.mark.timeout(900)
 def test_weights_of_8_bits_are_ready(tmp_path: Path) -> None:
     """All that is required; the speed that the suite tells of besides takes ten processes, and nothing requires it."""
-    code, record = run("evalspec.yaml", tmp_path, SUITE, *(word for one in UNTOLD for word in ("--set", one)))
+    code, record = run("evalspec.yaml", tmp_path, SUITE, *overriding(UNTOLD))
     found = statuses(record)
     assert found.keys() == ALL | TIMED
     assert {name for name in ALL if found[name] != "PASS"} == set(), record["verdict"]["reason"]

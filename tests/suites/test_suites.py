@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from evalspec.records.verify import verify
-from tests.commands import evalspec
+from tests.commands import evalspec, overriding
 from tests.selftest.holding import holds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -192,7 +192,7 @@ def test_suite_without_timings(path: str, tmp_path: Path) -> None:
     """Every blocking requirement holds, and the plan had said that it would; a chart of speed is left out."""
     if path == "digits/compression.yaml" and saturates():
         pytest.skip("INT8 answers on this processor lose 2.4 points on corrupted rows, more than the suite allows")
-    overrides = [text for one in UNTIMED[path] for text in ("--set", one)]
+    overrides = overriding(UNTIMED[path])
     ended = evalspec("run", str(SUITES / path), *overrides, "--output", str(tmp_path / "run"), folder=tmp_path)
     record = read(tmp_path / "run")
     assert set(statuses(record, blocking=True).values()) == {"PASS"}, ended.stdout
