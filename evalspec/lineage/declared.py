@@ -17,10 +17,9 @@ def declared(check: CheckRecord) -> Declaration:
     return declared_before(check) if check.declares is None else check.declares
 
 
-def is_shown(check: CheckRecord, test: Test, *what: Shows) -> bool:
-    """True if the metric of a requirement shows one of these."""
-    declaration = declared(check)
-    return any(declaration.is_shown(one, test.metric) for one in what)
+def is_shown(check: CheckRecord, test: Test, what: Shows) -> bool:
+    """True if the metric of a requirement shows this."""
+    return declared(check).is_shown(what, test.metric)
 
 
 def tests_that_show(check: CheckRecord, *what: Shows) -> list[Test]:

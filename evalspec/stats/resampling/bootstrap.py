@@ -180,7 +180,7 @@ def from_replicates(
     if not 0.0 < below < 1.0:
         return ValueOnly(value, n, "no bound: all resamples lie on one side of the value")
     left, units = left_out
-    lead = (left * units).sum() / units.sum() - left
+    lead = np.average(left, weights=units) - left
     share = carrying(lead, units) / fewest_carrying
     if share < 1.0:
         reason = f"no bound: few rows carry the variance; like these it has one from about {n / share:,.0f} rows on"

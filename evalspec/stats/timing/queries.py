@@ -164,14 +164,14 @@ class Queries:
 
     def _effect_over(self, threshold: float) -> float:
         """Design effect of the indicator of the threshold; computed once for all that the same queries are over."""
-        asked = (self._over(threshold), self.differ)
-        if asked not in self._effects:
-            over = [series > threshold for series in self.processes]
-            self._effects[asked] = design_effect(over, inside=self.differ)
-        return self._effects[asked]
+        over = self._over(threshold)
+        if over not in self._effects:
+            series_over = [series > threshold for series in self.processes]
+            self._effects[over] = design_effect(series_over, inside=self.differ)
+        return self._effects[over]
 
     @cached_property
-    def _effects(self) -> dict[tuple[int, bool], float]:
+    def _effects(self) -> dict[int, float]:
         return {}
 
 
