@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from evalspec.errors import EvalspecError
 from evalspec.evidence.record import CheckRecord, DatasetRecord, Record
-from evalspec.evidence.screens import Screening
 from evalspec.language.parts import Access, CheckResult
 from evalspec.loading import Spec, load_kept
 from evalspec.records import remade
@@ -24,14 +23,14 @@ from evalspec.records.journal_record import JournaledRecord, journaled
 from evalspec.records.parts import Remade
 from evalspec.records.remade import remake
 from evalspec.records.verify import compare, verify
+from evalspec.running.children import screening
 from evalspec.running.children.checking import run_check
-from evalspec.running.children.jobs import CheckJob, ScreenJob, SpecParts
+from evalspec.running.children.jobs import CheckJob, SpecParts
 from evalspec.running.children.messages import Progress
 from evalspec.running.children.reader import dataset_record
 from evalspec.running.children.screening import RunEvidence, looked
 from evalspec.running.journal.replay import Replay
 from evalspec.screens.evidence import Look
-from evalspec.screens.level import screen_names, screening
 from evalspec.verdict import decide
 from tests.commands import evalspec
 from tests.running.journal.test_resuming import PREDICTIONS
@@ -232,27 +231,30 @@ class ScreenEvidence(RunEvidence):
 
     reads_records: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.beside_records = pickle.dumps(replace(self.of, job=replace(self.of.job, evidence=Path()), records=()))
+
     @property
     def records(self) -> Mapping[str, CheckRecord]:
         self.reads_records = True
         return super().records
 
 
-def screens_once_a_job(job: ScreenJob) -> Screening:
-    """So is what the screens suspect, whatever checks wrote that none of them reads."""
-    asked = pickle.dumps(replace(job, job=replace(job.job, evidence=Path()), records=()))
-    evidence, looks = ScreenEvidence(job), {}
-    for name in screen_names():
-        # Names of what they suggest are those that no screen before took.
-        key = asked, name, frozenset(evidence._ids)
-        evidence.reads_records = False
-        if key in LOOKS:
-            looks[name], evidence._ids = LOOKS[key][0], set(LOOKS[key][1])
-            continue
-        looks[name] = looked(evidence, name)
-        if not evidence.reads_records:
-            LOOKS[key] = looks[name], frozenset(evidence._ids)
-    return screening(looks, {}, job.trials)
+def look_once_a_job(evidence: RunEvidence, name: str) -> Look:
+    """So is what a screen suspects that does not read what checks wrote."""
+    assert isinstance(evidence, ScreenEvidence)
+    # Names of what it suggests are those that no screen before it took.
+    key = evidence.beside_records, name, frozenset(evidence._ids)
+    if key in LOOKS:
+        look, taken = LOOKS[key]
+        evidence._ids = set(taken)
+        return look
+    evidence.reads_records = False
+    look = looked(evidence, name)
+    if not evidence.reads_records:
+        LOOKS[key] = look, frozenset(evidence._ids)
+    return look
 
 
 def dataset_once_a_name(name: str, parts: SpecParts) -> DatasetRecord:
@@ -288,7 +290,8 @@ LOOKS: dict[tuple[bytes, str, frozenset[str]], tuple[Look, frozenset[str]]] = {}
 def once_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is made again of one run, for leaf after leaf, is made once where the same is asked."""
     monkeypatch.setattr(remade, "run_check", run_once_a_job)
-    monkeypatch.setattr(remade, "screens_again", screens_once_a_job)
+    monkeypatch.setattr(screening, "RunEvidence", ScreenEvidence)
+    monkeypatch.setattr(screening, "looked", look_once_a_job)
     monkeypatch.setattr(remade, "dataset_record", dataset_once_a_name)
     monkeypatch.setattr(remade, "load_kept", spec_once_a_folder)
 
