@@ -12,10 +12,10 @@ export PYTHONDONTWRITEBYTECODE :=
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
 
-# mypy uses one processor, and so does what the base install does.
-test: setup browser
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint base
-	@$(MAKE) --no-print-directory unit
+# Installing uses one processor, and so does mypy, which takes as long as the tests take to be collected.
+test:
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target setup browser base
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint unit
 
 setup: .venv/dev.stamp
 
@@ -65,7 +65,7 @@ places: setup
 	$(BIN)/python -m pytest -m places
 
 # The commands that need no extra, in an environment that has none.
-base: setup
+base:
 	@bash tests/base_install.sh
 
 # On a machine with CUDA and no network: the GPU tests, the full ResNet-50 and a small language model, from this checkout and a folder of wheels.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +17,8 @@ from evalspec.running.environment import gpus
 from tests import forked
 
 pytest_plugins = ["tests.small_models"]
+
+ROOT = Path(__file__).resolve().parents[1]
 
 # The same examples each time, so that no change is refused for what it has not touched; `--hypothesis-profile default`
 # draws others. Nor for its seconds on a machine with other work on it: what a test may take is set by its timeout.
@@ -25,6 +30,21 @@ def pytest_configure() -> None:
     """A process in the background of a shell ignores SIGINT, and so do its children; tests of interrupts hear it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Of several workers every other one imports the tests from their end.
+
+    Where nobody has compiled them yet, with what pytest adds to an assertion, each leaves half of that to the other.
+    """
+    if int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 2 == 0:
+        return
+    places = [Path(one.partition("::")[0]).resolve() for one in session.config.args]
+    files = {file for one in places for file in (one.rglob("test_*.py") if one.is_dir() else [one])}
+    for file in sorted(files, reverse=True):
+        # What can't be imported is told when it is collected.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,9 @@
 
 A run starts three processes or more, and most of what they do in a test is to import. A test whose children all import
 more says so (``@pytest.mark.imports("torch")``). Processes of
-`evalspec.running.children.child` are forked that this very process starts, or one that was forked; what a command in a
-process of its own starts is started as ever. ``EVALSPEC_TESTS_FORK=0`` has all of them started as ever.
+`evalspec.running.children.child` are forked that this very process starts, or one that was forked, and so are the
+scripts in Python that they guard, as trainings and servers are; what a command in a process of its own starts is
+started as ever. ``EVALSPEC_TESTS_FORK=0`` has all of them started as ever.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import itertools
 import json
 import os
 import re
+import runpy
 import select
 import signal
 import socket
@@ -24,10 +26,14 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
+from evalspec import guardian
+
 CHILD = "evalspec.running.children.child"
 DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
 FIXED = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "ARROW_", "NPY_", "MALLOC_")
 """Variables that are read when something is imported: a server has one set of values for all its children."""
+SCRIPT = 7
+"""Place of a script in the command of its guardian."""
 _HEAD = 8
 _origin: tuple[str, tuple[tuple[str, str], ...]] | None = None
 """Address and environment of the server that this process was forked off; None: it was not."""
@@ -43,10 +49,12 @@ class Popen:
 
     def __new__(cls, command: Sequence[str], **settings: Any) -> Any:
         """A real one for all that is not a child of a run, and for other threads: with these their processes end."""
-        is_ours = list(command[1:4]) == ["-P", "-m", CHILD] and threading.current_thread() is threading.main_thread()
-        if not is_ours or (_origin is not None and _origin[1] != _fixed(settings["env"])):
-            return subprocess.Popen(command, **settings)
-        return super().__new__(cls)
+        is_child = list(command[1:4]) == ["-P", "-m", CHILD]
+        is_child &= _origin is None or _origin[1] == _fixed(settings["env"])
+        is_one = is_child or _is_script(command, settings["cwd"])
+        if is_one and threading.current_thread() is threading.main_thread():
+            return super().__new__(cls)
+        return subprocess.Popen(command, **settings)
 
     def __init__(
         self,
@@ -55,14 +63,18 @@ class Popen:
         pass_fds: Sequence[int],
         cwd: object,
         stdout: IO[bytes],
-        env: Mapping[str, str],
+        env: Mapping[str, str] | None,
         **_: Any,
     ) -> None:
         self.returncode: int | None = None
-        # The descriptors have other numbers over there.
-        places = {str(descriptor): f"fd{place}" for place, descriptor in enumerate(pass_fds)}
-        words = [places.get(one, one) for one in command[4:]]
-        question = {"words": words, "folder": str(cwd or os.getcwd()), "environment": dict(env)}
+        env = os.environ if env is None else env
+        question = {"folder": str(cwd or os.getcwd()), "environment": dict(env)}
+        if _is_script(command, cwd):
+            question["script"] = list(command[SCRIPT:])
+        else:
+            # The descriptors have other numbers over there.
+            places = {str(descriptor): f"fd{place}" for place, descriptor in enumerate(pass_fds)}
+            question["words"] = [places.get(one, one) for one in command[4:]]
         # While it is open the other side lets the process live, and tells over it how that ends.
         self._channel = socket.socket(socket.AF_UNIX)
         self._channel.connect(_server(env).address if _origin is None else _origin[0])
@@ -104,6 +116,13 @@ class Popen:
     def kill(self) -> None:
         """SIGKILL."""
         self.send_signal(signal.SIGKILL)
+
+
+def _is_script(command: Sequence[str], folder: object) -> bool:
+    """Whether it is a script in our own Python, under its guardian."""
+    if list(command[1:4]) != ["-I", "-S", guardian.__file__] or command[SCRIPT - 1] != sys.executable:
+        return False
+    return command[SCRIPT].endswith(".py") and os.path.isfile(os.path.join(str(folder or ""), command[SCRIPT]))
 
 
 def _fixed(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -245,6 +264,9 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         os.chdir(question["folder"])
         os.environ.clear()
         os.environ.update(question["environment"])
+        if "script" in question:
+            _run_script(question["script"], *passed)
+            raise SystemExit(0)
         words = [str(passed[int(one[2:])]) if re.fullmatch(r"fd\d+", one) else one for one in question["words"]]
         # Its parent is this server.
         sys.argv = [CHILD, words[0], str(os.getppid()), *words[2:]]
@@ -258,13 +280,23 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         child.main()
         code = 0
     except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 1
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if code and code is not ended.code:
+            sys.stderr.write(f"{ended.code}\n")
     except BaseException:  # noqa: BLE001  # it is this process's own end
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _run_script(words: Sequence[str], announced: int) -> None:
+    """Be a script below its guardian, as `guardian.main` makes one."""
+    guardian.stand(os.getppid(), announced, adopts=False)
+    sys.argv = list(words)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+    runpy.run_path(words[0], run_name="__main__")
 
 
 def _import(modules: Sequence[str]) -> None:

@@ -250,7 +250,8 @@ class _Maker:
             return row.said or row.sentence
         needs = {"<=": "allowed at most", "<": "allowed less than", ">=": "needed at least", ">": "needed more than",
                  "==": "must be"}[row.test.op]  # fmt: skip
-        return f"{self._name(row)}: {row.value}, {needs} {quantity(row.test.threshold, row.test.unit)}"
+        why = f" ({row.test.no_bound})" if row.decision.status == "FAIL" and row.test.no_bound else ""
+        return f"{self._name(row)}: {row.value}{why}, {needs} {quantity(row.test.threshold, row.test.unit)}"
 
     def _name(self, row: RequirementRow) -> str:
         return asked_of(row.name) if row.test is None else plain_name(self._checks.get(row.check), row.test)

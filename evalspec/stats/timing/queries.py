@@ -164,14 +164,15 @@ class Queries:
 
     def _effect_over(self, threshold: float) -> float:
         """Design effect of the indicator of the threshold; computed once for all that the same queries are over."""
-        over = self._over(threshold)
-        if over not in self._effects:
+        # Other percentiles of the same queries share what is kept, and processes may differ over theirs alone.
+        key = self._over(threshold), self.differ
+        if key not in self._effects:
             series_over = [series > threshold for series in self.processes]
-            self._effects[over] = design_effect(series_over, inside=self.differ)
-        return self._effects[over]
+            self._effects[key] = design_effect(series_over, inside=self.differ)
+        return self._effects[key]
 
     @cached_property
-    def _effects(self) -> dict[int, float]:
+    def _effects(self) -> dict[tuple[int, bool], float]:
         return {}
 
 

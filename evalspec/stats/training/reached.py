@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalspec.evidence.estimate import Estimate, Needed, Side
+from evalspec.evidence.methods import NO_BOUND
 from evalspec.evidence.words import plural
 from evalspec.stats.binomial import above, at_most
 from evalspec.stats.shares.proportion import Proportion, rows_for_power
@@ -17,6 +18,7 @@ from evalspec.stats.shares.proportion import Proportion, rows_for_power
 DECIDABLE = 0.99
 """Share that is planned with where all runs, or none, lie within: 1 needs no power at all."""
 MOST_RUNS = 10_000
+_METHOD = "exact binomial on {runs}: order statistics"
 
 
 @dataclass(frozen=True)
@@ -47,35 +49,40 @@ class RunQuantile(Estimate):
         """Runs."""
         return len(self.most)
 
-    @cached_property
+    @property
     def value(self) -> float | None:
         """The sample's own quantile; the furthest that a run went where it falls among those that never got there."""
+        if math.isfinite(self._own):
+            return self._own
+        known = [*self.seen[np.isfinite(self.seen)], *self.most[np.isfinite(self.most)]]
+        return float(max(known)) if known else None
+
+    @cached_property
+    def _own(self) -> float:
+        """The sample's own quantile; infinite where it falls among runs that never got there, or there is none."""
         if not self.n:
-            return None
+            return math.inf
         ordered = np.sort(self.most)
         place = self.q * self.n
         upper = float(ordered[min(self.n - 1, math.floor(place + 1e-9))])
         lower = float(ordered[max(0, math.ceil(place - 1e-9) - 1)])
-        own = lower if lower == upper else (lower + upper) / 2.0
-        if math.isfinite(own):
-            return own
-        known = [*self.seen[np.isfinite(self.seen)], *ordered[np.isfinite(ordered)]]
-        return float(max(known)) if known else None
+        return lower if lower == upper else (lower + upper) / 2.0
 
     @property
     def method(self) -> str:
-        """Method of the bounds."""
-        return f"exact binomial on {plural(self.n, 'run')}: order statistics"
+        """Method of the bounds, and why there is none where the value is only as far as runs went."""
+        by = _METHOD.format(runs=plural(self.n, "run"))
+        return f"{by}; {NO_BOUND}{self._lost}" if self._lost and not math.isfinite(self._own) else by
+
+    @property
+    def _lost(self) -> str:
+        lost = int(np.isinf(self.most).sum())
+        return f"{lost} of {plural(self.n, 'run')} did not get there" if lost else ""
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """Sentence on runs that never got there."""
-        lost = int(np.isinf(self.most).sum())
-        return (
-            (f"{lost} of {plural(self.n, 'run')} did not get there, and count as later than any limit.",)
-            if lost
-            else ()
-        )
+        return (f"{self._lost}, and count as later than any limit.",) if self._lost else ()
 
     def within(self, threshold: float, side: Side) -> int:
         """Runs within the threshold: those that surely are for ``upper``, those that may be for ``lower``."""
@@ -148,7 +155,7 @@ class HigherQuantile(Estimate):
     @property
     def method(self) -> str:
         """Method of the bounds."""
-        return self._turned.method
+        return _METHOD.format(runs=plural(self.n, "run"))
 
     def p_value(self, threshold: float, side: Side) -> float | None:
         """Binomial tail of the runs that are at the threshold or above."""

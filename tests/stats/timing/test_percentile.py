@@ -300,6 +300,27 @@ def test_share_over_is_the_percentile_read_the_other_way_round(seed: int, differ
     assert lower < share.value < upper
 
 
+def middles_apart(seed: int) -> list[NDArray[np.float64]]:
+    """Processes that differ in their middles and not in their tails, 5 of 2,000 queries."""
+    rng = np.random.default_rng(seed)
+    series = [rng.exponential(1.0, 2000) for _ in range(5)]
+    return [np.where(one > np.quantile(one, 0.97), 10 + rng.random(2000), one + rng.normal(0, 0.6)) for one in series]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 4])
+def test_what_percentiles_share_does_not_hang_on_which_was_asked_first(seed: int) -> None:
+    latencies = middles_apart(seed)
+    deadline = float(np.quantile(np.concatenate(latencies), 0.985))
+    asked = percentile(latencies, 0.5)
+    assert asked.differ and not percentile(latencies, 0.995).differ
+    asked.p_value(deadline, "lower")
+    assert asked.at(0.995).p_value(deadline, "upper") == percentile(latencies, 0.995).p_value(deadline, "upper")
+    share = share_over(latencies, deadline)
+    for other in (0.5, 0.005):
+        share.p_value(other, "lower")
+    assert share.bound(0.95, "upper") == share_over(latencies, deadline).bound(0.95, "upper")
+
+
 def deadline_series(kind: str) -> list[NDArray[np.float64]]:
     """Five processes of 400 queries against a deadline of 1.5."""
     rng = np.random.default_rng(21)

@@ -74,6 +74,15 @@ def test_a_run_that_never_got_there_is_later_than_any_limit() -> None:
     assert none.p_value(40, "lower") == 1 / 32
 
 
+def test_a_value_that_is_only_as_far_as_runs_went_says_so() -> None:
+    lost = [math.inf] * 9 + [2.0, 2.5, 3.0]
+    seen = [2.7] * 9 + [2.0, 2.5, 3.0]
+    half = run_quantile(lost, lost, 0.5, seen)
+    assert half.value == 3.0 and half.p_value(3.3, "lower") > 0.05  # type: ignore[operator]
+    assert half.method.endswith("no bound: 9 of 12 runs did not get there")
+    assert "no bound" not in run_quantile(lost, lost, 0.2, seen).method
+
+
 def test_no_run_shows_nothing() -> None:
     found = run_quantile([], [], 0.5)
     assert found.value is None
