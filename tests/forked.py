@@ -49,10 +49,10 @@ class Popen:
 
     def __new__(cls, command: Sequence[str], **settings: Any) -> Any:
         """A real one for all that is not a child of a run, and for other threads: with these their processes end."""
-        is_child = list(command[1:4]) == ["-P", "-m", CHILD]
-        is_child &= _origin is None or _origin[1] == _fixed(settings["env"])
-        is_one = is_child or _is_script(command, settings["cwd"])
-        if is_one and threading.current_thread() is threading.main_thread():
+        is_ours = _is_script(command, settings["cwd"]) or (
+            list(command[1:4]) == ["-P", "-m", CHILD] and (_origin is None or _origin[1] == _fixed(settings["env"]))
+        )
+        if is_ours and threading.current_thread() is threading.main_thread():
             return super().__new__(cls)
         return subprocess.Popen(command, **settings)
 

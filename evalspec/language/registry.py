@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import pkgutil
+import sys
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, TypeVar
@@ -147,9 +149,10 @@ def discover(*, plugins: bool = True) -> Registry:
         SpecError: Two distributions bring the same kind.
     """
     groups = {group: dict(_own(group)) for group in _PACKAGES}
-    if plugins and _has_plugins():
+    if plugins:
+        points = _plugins(tuple(_state(folder) for folder in sys.path))
         for group in groups:
-            _add_plugins(group, groups[group], importlib.metadata.entry_points(group=f"evalspec.{group}"))
+            _add_plugins(group, groups[group], points.select(group=f"evalspec.{group}"))
     return Registry(
         checks=groups["checks"], runtimes=groups["runtimes"], sources=groups["sources"], trainings=groups["trainings"]
     )
@@ -186,10 +189,23 @@ def _modules(package: str, *, packages: bool) -> Iterator[tuple[str, str]]:
         yield module.name, f"{package}.{module.name}.spec" if module.ispkg else f"{package}.{module.name}"
 
 
-def _has_plugins() -> bool:
-    """Some distribution has entry points for us: looked up as text, since reading those of all takes far longer."""
+def _state(folder: str) -> tuple[str, int, int]:
+    """A folder of the path, and what changes when a distribution is installed in it, or removed."""
+    try:
+        found = os.stat(folder or os.curdir)
+    except OSError:
+        return folder, 0, 0
+    return folder, found.st_ino, found.st_mtime_ns
+
+
+@lru_cache(maxsize=4)
+def _plugins(_path: tuple[tuple[str, int, int], ...]) -> importlib.metadata.EntryPoints:
+    """Entry points for us; whether some distribution has any is looked up as text, since to read all takes longer."""
     texts = (one.read_text("entry_points.txt") for one in importlib.metadata.distributions())
-    return any(text is not None and "[evalspec." in text.replace(" ", "") for text in texts)
+    if not any(text is not None and "[evalspec." in text.replace(" ", "") for text in texts):
+        return importlib.metadata.EntryPoints()
+    found = importlib.metadata.entry_points()
+    return importlib.metadata.EntryPoints(one for group in _PACKAGES for one in found.select(group=f"evalspec.{group}"))
 
 
 def _add_plugins(

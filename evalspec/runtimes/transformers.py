@@ -114,7 +114,7 @@ class Transformers(PromptedModel):
         from evalspec.runtimes.transformers_model.prompts import beginning
         from evalspec.runtimes.transformers_model.rows import OUTPUTS
 
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()
         threads = threads or usable_cpus()
         torch.set_num_threads(threads)
         place = device_of(self.device)
@@ -181,7 +181,7 @@ def _module(model: Transformers, folder: Path, form: IntegerForm | None, access:
     config = AutoConfig.from_pretrained(str(folder), **told)
     kept = getattr(config, "dtype", None) or torch.float32
     delattr(config, SAID)
-    module = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+    module = AutoModelForCausalLM.from_config(
         config, dtype=kept if dtype == "auto" else dtype, attn_implementation=model.attention,
         trust_remote_code=access.trust,
     )  # fmt: skip

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,15 @@ def test_another_distribution_adds_a_check(tmp_path: Path, monkeypatch: pytest.M
     assert registry.checks["fresh_kind"].distribution == "fresh-one"
     assert registry.check("fresh_kind").dimension == "data"
     assert "fresh_kind" not in discover(plugins=False).checks
+
+
+def test_a_distribution_that_comes_or_goes_meanwhile_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "late_kind" not in discover().checks
+    add_distribution(tmp_path, "late", "evalspec.checks", "late_kind = late_module:Late")
+    assert discover().checks["late_kind"].distribution == "late"
+    shutil.rmtree(tmp_path / "late-1.0.dist-info")
+    assert "late_kind" not in discover().checks
 
 
 def test_a_name_that_is_taken_is_refused_with_both_distributions(
