@@ -25,7 +25,7 @@ SUITE = ROOT / "suites" / "predictions"
 HEAVY = ("torch", "onnxruntime", "sklearn", "scipy", "pandas", "datasets", "transformers")
 
 
-def evalspec(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def command_line(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "evalspec", *map(str, arguments)], capture_output=True, text=True, check=False, cwd=cwd
     )
@@ -43,7 +43,7 @@ def started_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(folder: Path) -> None:
         for name in ("psutil", "pyarrow", "numpy", "jinja2"):
             (folder / f"{name}.py").write_text("raise SystemExit(77)")
-        done = evalspec("run", SUITE / "evalspec.yaml", "--set", "seed=11", "--output", folder / "run", cwd=folder)
+        done = command_line("run", SUITE / "evalspec.yaml", "--set", "seed=11", "--output", folder / "run", cwd=folder)
         (folder / "ended.json").write_text(json.dumps([done.returncode, done.stderr]))
 
     return shared_folder(tmp_path_factory, "started-elsewhere", make)
@@ -121,7 +121,7 @@ def test_the_run_folder_is_whole(run: Path) -> None:
 
 
 def test_an_output_folder_that_holds_something_is_refused(run: Path) -> None:
-    done = evalspec("run", SUITE / "evalspec.yaml", "--output", run)
+    done = command_line("run", SUITE / "evalspec.yaml", "--output", run)
     assert done.returncode == 2
     assert "is not empty" in done.stderr
 
@@ -131,14 +131,14 @@ def test_the_same_record_gives_the_same_report_byte_for_byte(run: Path, tmp_path
     again = tmp_path / "elsewhere"
     again.mkdir()
     shutil.copy(run / "record.json", again)
-    assert evalspec("report", again).returncode == 0
+    assert command_line("report", again).returncode == 0
     assert (again / "report.html").read_bytes() == before
     assert (again / "junit.xml").read_bytes() == (run / "junit.xml").read_bytes()
 
 
 @pytest.mark.parametrize(("form", "start"), [("--html", "<!doctype html>"), ("--markdown", "#"), ("--junit", "<?xml")])
 def test_report_prints_one_form(run: Path, form: str, start: str) -> None:
-    done = evalspec("report", run, form)
+    done = command_line("report", run, form)
     assert done.returncode == 0
     assert done.stdout.lower().startswith(start)
 
@@ -187,7 +187,7 @@ def test_set_changes_a_field_and_the_resolved_spec_says_so(started_elsewhere: Pa
 def test_a_wrong_command_is_one_sentence_and_exit_2(
     arguments: tuple[str | Path, ...], sentence: str, tmp_path: Path
 ) -> None:
-    done = evalspec(*arguments, cwd=tmp_path)
+    done = command_line(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
@@ -206,7 +206,7 @@ def test_a_wrong_command_is_one_sentence_and_exit_2(
 def test_a_wrong_command_line_is_json_where_json_was_asked_for(
     arguments: tuple[str, ...], message: str, remedy: str | None, tmp_path: Path
 ) -> None:
-    done = evalspec(*arguments, cwd=tmp_path)
+    done = command_line(*arguments, cwd=tmp_path)
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr == ""
     (error,) = json.loads(done.stdout)["errors"]
@@ -217,18 +217,18 @@ def test_a_wrong_command_line_is_json_where_json_was_asked_for(
 
 @pytest.mark.proof
 def test_json_leaves_exit_codes_and_help_as_they_are(tmp_path: Path) -> None:
-    assert evalspec("checks", "--json").returncode == 0
-    assert evalspec("validate", "nowhere.yaml", "--json", cwd=tmp_path).returncode == 2
-    done = evalspec("validate", "--json", "--help")
+    assert command_line("checks", "--json").returncode == 0
+    assert command_line("validate", "nowhere.yaml", "--json", cwd=tmp_path).returncode == 2
+    done = command_line("validate", "--json", "--help")
     assert done.returncode == 0
     assert "Usage: evalspec validate" in done.stdout
-    plain = evalspec("validate")
+    plain = command_line("validate")
     assert (plain.returncode, plain.stdout) == (2, "")
     assert "Missing argument 'SPEC...'" in plain.stderr
 
 
 def test_checks_lists_and_documents() -> None:
-    listing = evalspec("checks")
+    listing = command_line("checks")
     assert listing.returncode == 0
     for name in ("latency", "throughput", "quality", "calibration", "slices", "contamination", "shift"):
         assert f"  {name} " in listing.stdout
@@ -240,7 +240,7 @@ def test_checks_lists_and_documents() -> None:
 
 
 def test_doctor_says_what_is_here() -> None:
-    done = evalspec("doctor", "--json")
+    done = command_line("doctor", "--json")
     assert done.returncode == 0, done.stdout
     found = {one["what"]: one["state"] for one in json.loads(done.stdout)}
     assert found["python"] == "ok"
@@ -265,7 +265,7 @@ def test_a_module_in_the_folder_where_the_user_stands_is_not_imported(started_el
 
 
 def test_all_specs_are_read_before_the_first_is_run(tmp_path: Path) -> None:
-    done = evalspec("run", SUITE / "evalspec.yaml", "nowhere.yaml", cwd=tmp_path)
+    done = command_line("run", SUITE / "evalspec.yaml", "nowhere.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert not (tmp_path / "reports").exists()
 
