@@ -49,9 +49,10 @@ class Popen:
 
     def __new__(cls, command: Sequence[str], **settings: Any) -> Any:
         """A real one for all that is not a child of a run, and for other threads: with these their processes end."""
-        is_ours = _is_script(command, settings["cwd"]) or (
-            list(command[1:4]) == ["-P", "-m", CHILD] and (_origin is None or _origin[1] == _fixed(settings["env"]))
-        )
+        if _is_child(command):
+            is_ours = _origin is None or _origin[1] == _fixed(settings["env"])
+        else:
+            is_ours = _is_script(command, settings["cwd"])
         if is_ours and threading.current_thread() is threading.main_thread():
             return super().__new__(cls)
         return subprocess.Popen(command, **settings)
@@ -69,12 +70,12 @@ class Popen:
         self.returncode: int | None = None
         env = os.environ if env is None else env
         question = {"folder": str(cwd or os.getcwd()), "environment": dict(env)}
-        if _is_script(command, cwd):
-            question["script"] = list(command[SCRIPT:])
-        else:
+        if _is_child(command):
             # The descriptors have other numbers over there.
             places = {str(descriptor): f"fd{place}" for place, descriptor in enumerate(pass_fds)}
             question["words"] = [places.get(one, one) for one in command[4:]]
+        else:
+            question["script"] = list(command[SCRIPT:])
         # While it is open the other side lets the process live, and tells over it how that ends.
         self._channel = socket.socket(socket.AF_UNIX)
         self._channel.connect(_server(env).address if _origin is None else _origin[0])
@@ -116,6 +117,10 @@ class Popen:
     def kill(self) -> None:
         """SIGKILL."""
         self.send_signal(signal.SIGKILL)
+
+
+def _is_child(command: Sequence[str]) -> bool:
+    return list(command[1:4]) == ["-P", "-m", CHILD]
 
 
 def _is_script(command: Sequence[str], folder: object) -> bool:
@@ -266,22 +271,12 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         os.environ.update(question["environment"])
         if "script" in question:
             _run_script(question["script"], *passed)
-            raise SystemExit(0)
-        words = [str(passed[int(one[2:])]) if re.fullmatch(r"fd\d+", one) else one for one in question["words"]]
-        # Its parent is this server.
-        sys.argv = [CHILD, words[0], str(os.getppid()), *words[2:]]
-        from evalspec import processes
-        from evalspec.running.children import child
-
-        # What it starts is forked off its own server.
-        vars(processes)["subprocess"] = sys.modules["__main__"]
-        # Files that code is in are looked for among the modules, and this one's is nobody's.
-        sys.modules["__main__"] = child
-        child.main()
+        else:
+            _run_child(question["words"], passed)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-        if code and code is not ended.code:
+        if isinstance(ended.code, str):
             sys.stderr.write(f"{ended.code}\n")
     except BaseException:  # noqa: BLE001  # it is this process's own end
         traceback.print_exc()
@@ -289,6 +284,20 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _run_child(words: Sequence[str], passed: Sequence[int]) -> None:
+    words = [str(passed[int(one[2:])]) if re.fullmatch(r"fd\d+", one) else one for one in words]
+    # Its parent is this server.
+    sys.argv = [CHILD, words[0], str(os.getppid()), *words[2:]]
+    from evalspec import processes
+    from evalspec.running.children import child
+
+    # What it starts is forked off its own server.
+    vars(processes)["subprocess"] = sys.modules["__main__"]
+    # Files that code is in are looked for among the modules, and this one's is nobody's.
+    sys.modules["__main__"] = child
+    child.main()
 
 
 def _run_script(words: Sequence[str], announced: int) -> None:

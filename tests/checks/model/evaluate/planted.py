@@ -24,7 +24,7 @@ class Cost(evaluate.Metric):
 """
 
 
-def _cost(folder: Path, found: float, rows: int = 2000) -> Case:
+def _cost(folder: Path, found: float, rows: int = 4000) -> Case:
     """A missed fraud costs 5, a false alarm 1: a module of the team's own."""
     (folder / "cost.py").write_text(COST)
     inputs, _ = fraud(folder, found, rows)
