@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalspec.arrow import array_of, column_of
 from evalspec.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _array(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
         return _numbers(values)
     if types.is_decimal(kind):
-        return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        return _numbers(values.cast(pa.float64()))
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return np.array(values.to_pylist(), dtype=object)
     if types.is_null(kind):
@@ -83,15 +84,16 @@ def _array(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
 
 
 def _numbers(values: pa.ChunkedArray) -> Array:
-    import pyarrow.types as types
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if not values.null_count and not types.is_boolean(values.type):
-        # pyarrow's own conversion imports pandas first: longer than a small model loads, in memory counted as its own.
-        whole: Array = np.from_dlpack(values.combine_chunks())
-        return whole
-    array: Array = values.to_numpy(zero_copy_only=False)
-    # Booleans with a gap come as objects: None has no place among numbers.
-    return array.astype(np.float64) if array.dtype == object else array
+    if not values.null_count:
+        whole = array_of(values)
+        return whole.copy() if whole.dtype == np.bool_ else whole
+    # None has no place among numbers.
+    floats = values if pa.types.is_floating(values.type) else values.cast(pa.float64(), safe=False)
+    gap = column_of(np.array([np.nan], floats.type.to_pandas_dtype()))[0]
+    return array_of(pc.fill_null(floats, gap)).copy()
 
 
 def _lists(values: pa.ChunkedArray, name: str, first_row: int) -> Array:

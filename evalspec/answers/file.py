@@ -16,6 +16,7 @@ from evalspec.answers.boxes import joined_boxes
 from evalspec.answers.from_outputs import Mapped, only_embeds
 from evalspec.answers.parts import META_KEY, PARTS, whole
 from evalspec.answers.task_columns import columns_of, fields_of, numbers, shape_of
+from evalspec.arrow import column_of, read_parquet
 from evalspec.errors import RecordError, WorkerError
 from evalspec.evidence.frozen import Cell
 from evalspec.language.predictions import AnswerKind, Boxes, Task, task_of
@@ -208,11 +209,11 @@ def _columns(answers: Answers) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     if answers.probabilities is not None:
         width = answers.probabilities.shape[1]
-        flat = pa.array(np.ascontiguousarray(answers.probabilities).reshape(-1))
+        flat = column_of(np.ascontiguousarray(answers.probabilities).reshape(-1))
         columns["probabilities"] = pa.FixedSizeListArray.from_arrays(flat, width)
     for name, array in zip(COLUMNS, (answers.predicted, answers.values, answers.lower, answers.upper), strict=True):
         if array is not None:
-            columns[name] = pa.array(array)
+            columns[name] = column_of(array)
     return columns | columns_of(answers)
 
 
@@ -223,10 +224,9 @@ def read_answers(path: Path) -> Answers:
         RecordError: Missing, truncated, changed or something else.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = read_parquet(path)
         meta = json.loads(table.schema.metadata[META_KEY])
         n, templates = int(meta["n"]), int(meta.get("templates", 1))
         if PARTS in meta:

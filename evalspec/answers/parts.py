@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalspec.arrow import read_parquet
 from evalspec.errors import RecordError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def parts_of(path: Path) -> tuple[AnswerPart, ...]:
     try:
         # Of a single file no more than its foot is read.
         told = json.loads(pq.read_schema(path).metadata[META_KEY])
-        return _listed(pq.read_table(path)) if PARTS in told else ()
+        return _listed(read_parquet(path)) if PARTS in told else ()
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         if not path.with_suffix("").is_dir():
             return ()
@@ -168,7 +169,6 @@ def whole(path: Path, listed: pa.Table) -> pa.Table:
     import io
 
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     tables, first = [], 0
     for number, part in enumerate(_listed(listed)):
@@ -177,7 +177,7 @@ def whole(path: Path, listed: pa.Table) -> pa.Table:
             data = place.read_bytes()
             if hashlib.sha256(data).hexdigest() != part.sha256:
                 raise RecordError(f"the answers in {place} have changed since they were written")
-            tables.append(pq.read_table(io.BytesIO(data)).replace_schema_metadata(None))
+            tables.append(read_parquet(io.BytesIO(data)).replace_schema_metadata(None))
         except (OSError, pa.ArrowException) as error:
             raise RecordError(f"the answers in {place} can't be read: {error}") from error
         if (part.first_row, part.rows) != (first, tables[-1].num_rows):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from evalspec.arrow import column_of, column_of_texts
 from evalspec.errors import InputError
 from evalspec.language.predictions import Boxes
 
@@ -89,26 +90,26 @@ def columns_of(answers: Given) -> dict[str, pa.Array]:
     if answers.members is not None:
         columns["members"] = _fixed(answers.members)
     if answers.texts is not None:
-        columns["text"] = pa.array(answers.texts.tolist(), pa.large_string())
+        columns["text"] = column_of_texts(answers.texts.tolist())
     if answers.finish_reasons is not None:
-        columns["finish_reason"] = pa.array(answers.finish_reasons.tolist(), pa.large_string())
+        columns["finish_reason"] = column_of_texts(answers.finish_reasons.tolist())
     if answers.tokens is not None:
-        columns["tokens"] = pa.array(answers.tokens)
+        columns["tokens"] = column_of(answers.tokens)
     if answers.extracted is not None:
-        columns["extracted"] = pa.array(answers.extracted.tolist(), pa.large_string())
+        columns["extracted"] = column_of_texts(answers.extracted.tolist())
     if answers.masks is not None:
         smallest = np.min_scalar_type(int(answers.masks.max(initial=0)))
         columns["mask"] = _fixed(answers.masks.astype(smallest))
     if answers.masses is not None:
-        columns["option_mass"] = pa.array(answers.masses)
+        columns["option_mass"] = column_of(answers.masses)
     if answers.embeddings is not None:
         columns["embedding"] = _fixed(answers.embeddings)
     boxes = answers.boxes
     if boxes is not None and boxes.scores is not None:
-        ends = pa.array(np.searchsorted(boxes.row, np.arange(answers.n + 1)), pa.int64())
+        ends = column_of(np.searchsorted(boxes.row, np.arange(answers.n + 1)).astype(np.int64))
         columns["boxes"] = pa.LargeListArray.from_arrays(ends, _fixed(boxes.corners, 4))
-        columns["scores"] = pa.LargeListArray.from_arrays(ends, pa.array(boxes.scores))
-        columns["box_classes"] = pa.LargeListArray.from_arrays(ends, pa.array(boxes.classes))
+        columns["scores"] = pa.LargeListArray.from_arrays(ends, column_of(boxes.scores))
+        columns["box_classes"] = pa.LargeListArray.from_arrays(ends, column_of(boxes.classes))
     return columns
 
 
@@ -159,7 +160,7 @@ def _fixed(array: NDArray[Any], width: int | None = None) -> pa.Array:
     import pyarrow as pa
 
     flat = np.ascontiguousarray(array).reshape(-1)
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat), width or int(np.prod(array.shape[1:])))
+    return pa.FixedSizeListArray.from_arrays(column_of(flat), width or int(np.prod(array.shape[1:])))
 
 
 def _unfixed(column: pa.ChunkedArray) -> NDArray[Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from evalspec.arrow import column_of_texts
 from evalspec.cells import values_of
 from evalspec.errors import InputError
 from evalspec.language.parts import OptionScore, OutputName, Part
@@ -110,7 +111,7 @@ class ChoiceLayout:
             letters = [str(one[LETTERS.index(letter)]) for one, letter in zip(listed, letters, strict=True)]
         laid = [self.options.listed([str(option) for option in one]) for one in listed]
         for name, texts in ((column, laid), (answer, letters)):
-            rows = rows.set_column(rows.column_names.index(name), name, pa.array(texts, pa.string()))
+            rows = rows.set_column(rows.column_names.index(name), name, column_of_texts(texts).cast(pa.string()))
         return rows
 
 
@@ -201,7 +202,7 @@ def as_letters(table: pa.Table, label: str, options: MultipleChoice) -> pa.Table
                 remedy="give the right option by its letter, its position counted from 0, or its text",
             )
         letters.append(None if place is None else LETTERS[place])
-    return table.set_column(table.column_names.index(label), label, pa.array(letters, pa.string()))
+    return table.set_column(table.column_names.index(label), label, column_of_texts(letters).cast(pa.string()))
 
 
 def _place(label: Any, choices: Sequence[Any], *, whole: bool, by_letter: bool) -> int | None:

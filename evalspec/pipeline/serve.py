@@ -14,6 +14,7 @@ from evalspec.answers.again import ROWS, UNLIKE, otherwise, rows_again
 from evalspec.answers.classes import label_text, read_classes
 from evalspec.answers.file import Answers, compared_numbers, joined
 from evalspec.answers.from_outputs import Mapped, map_outputs, resolve_outputs
+from evalspec.arrow import column_of
 from evalspec.errors import EvalspecError, InputError, NotRunError
 from evalspec.evidence.frozen import Cell
 from evalspec.evidence.words import plural
@@ -101,7 +102,7 @@ class Served:
         rows = rows_again(answers.n)
         if not self.model.timed or self.model.sampled or not len(rows):
             return {}
-        return {ROWS: len(rows), UNLIKE: otherwise(answers, rows, self.predict_all(table.take(rows)))}
+        return {ROWS: len(rows), UNLIKE: otherwise(answers, rows, self.predict_all(table.take(column_of(rows))))}
 
     def rows(self, table: pa.Table) -> ServedRows:
         """The rows as arrays in memory, to be timed.

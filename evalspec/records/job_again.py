@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+from evalspec.arrow import read_parquet
 from evalspec.errors import RecordError
 from evalspec.evidence.record import Record
 from evalspec.language.parts import Access
@@ -49,14 +50,12 @@ def with_rows(parts: SpecParts, rows: Mapping[str, Path], scratch: Path) -> Spec
         rows: Dataset: the file of evidence with its rows.
         scratch: Folder for these rows as children map them.
     """
-    import pyarrow.parquet as pq
-
     kept = {}
     for name, path in rows.items():
         file = scratch / f"rows-{name}.arrow"
         file.touch()
         writer = RowsWriter(file)
-        for batch in pq.read_table(path).to_batches():
+        for batch in read_parquet(path).to_batches():
             writer.update(batch)
         if writer.end():
             kept[name] = file

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalspec.answers.parts import parts_of
+from evalspec.arrow import read_parquet
 from evalspec.errors import EvalspecError, SpecError
 from evalspec.evidence.record import CheckRecord, DatasetRecord, EvidenceFile, ModelRecord, Record
 from evalspec.language.parts import Access, Training
@@ -232,8 +233,6 @@ class _Again:
 
     def _of_evidence(self, one: DatasetRecord) -> DatasetRecord | None:
         """Record of a training whose logs are elsewhere, from what the run kept of them; None: it kept nothing."""
-        import pyarrow.parquet as pq
-
         from evalspec.sources.reading.rows import TableDigest
 
         name = rows_file(one.name)
@@ -241,7 +240,7 @@ class _Again:
         named = any(file.path == f"evidence/{name}" for check in self.base.checks for file in check.evidence)
         if not named or name in self.damaged or not path.is_file():
             return None
-        table, digest = pq.read_table(path), TableDigest()
+        table, digest = read_parquet(path), TableDigest()
         digest.update(table)
         self.rows[one.name] = path
         return one.model_copy(update={"digest": digest.end(), "rows": table.num_rows})

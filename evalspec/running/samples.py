@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalspec.arrow import read_parquet
 from evalspec.errors import RecordError, WriteError
 from evalspec.language.inputs import Samples
 from evalspec.language.streams import PER_STREAM, Streams
@@ -73,10 +74,9 @@ def read_samples(path: Path) -> list[Samples]:
         RecordError: The file is missing, truncated or something else.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = read_parquet(path)
         meta = json.loads(table.schema.metadata[META_KEY])
         columns = {name: table.column(name).to_numpy() for name in (*ARRAYS, "run")}
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from evalspec.answers.classes import label_text, read_classes
+from evalspec.arrow import read_parquet
 from evalspec.cells import values_of
 from evalspec.errors import InputError, SpecError
 from evalspec.evidence.frozen import Cell
@@ -292,6 +293,8 @@ def read_predictions(path: Path, shown: str, *, as_text: str | None = None) -> p
 
     if path.suffix not in FORMATS:
         raise InputError(f"{shown!r} is not a file of predictions", choices=FORMATS)
+    if path.is_dir():
+        raise InputError(f"{shown!r} is a folder", remedy="name one file of predictions")
     if path.stat().st_size == 0:
         raise InputError(f"the file of predictions {shown!r} is empty")
     try:
@@ -313,9 +316,7 @@ def _read(path: Path, as_text: str | None) -> pa.Table:
     import pyarrow as pa
 
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        return pq.read_table(path)
+        return read_parquet(path)
     if path.suffix == ".csv":
         import pyarrow.csv
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from pydantic import Field, StringConstraints
 
+from evalspec.arrow import column_of_texts
 from evalspec.errors import InputError
 from evalspec.language.header import Header, choose
 from evalspec.language.parts import BATCH_ROWS, Access
@@ -271,7 +272,7 @@ class Csv(StoredDataset):
     def _missing(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         if not pa.types.is_string(column.type):
             return column
-        spellings = pa.array(["", *self.missing], pa.string())
+        spellings = column_of_texts(["", *self.missing]).cast(pa.string())
         return pc.if_else(pc.is_in(column, value_set=spellings), pa.scalar(None, pa.string()), column)
 
     def _unclosed(self, path: DataFile, table: pa.Table) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.csv import write_csv
 
 import evalspec
 from evalspec.language.parts import Access, Model
@@ -51,6 +52,69 @@ FOREIGN = (
 """
 )
 
+WATCHING = """
+import sys
+from pathlib import Path
+import numpy as np
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            Path(__file__).with_name("imported").touch()
+
+sys.meta_path.insert(0, Watch())
+
+def sign(inputs):
+    up = np.asarray(inputs["x"]).reshape(-1) > 0
+    assert up.shape == inputs["gap"].shape == inputs["flag"].shape and inputs["pair"].shape == (len(up), 2)
+    return {"p": np.stack([np.where(up, 0.1, 0.9), np.where(up, 0.9, 0.1)], axis=1)}
+
+def word(inputs):
+    return {"said": np.where(np.asarray(inputs["x"]).reshape(-1) > 0, "b", "a").astype(object)}
+
+def bounds(inputs):
+    x = np.asarray(inputs["x"]).reshape(-1)
+    return {"y": x, "lower": x - 1, "upper": x + 1}
+"""
+WATCHED = {
+    "classes": """
+models:
+  candidate:
+    kind: python
+    function: "watching:sign"
+    inputs: {x: x, gap: gap, flag: flag, place: place, pair: pair}
+    outputs: {probabilities: p}
+    classes: [a, b]
+datasets:
+  test: {kind: parquet, path: seen.parquet, label: word, key: id, cluster: place, where: "x > -9"}
+model:
+  - {check: quality, dataset: test, require: [accuracy >= 50 %]}
+system:
+  - {check: latency, dataset: test, require: [latency_p50 <= 5 s]}
+""",
+    "texts": """
+models:
+  candidate: {kind: python, function: "watching:word", inputs: {x: x}, outputs: {text: said}}
+datasets:
+  test: {kind: parquet, path: seen.parquet, label: word, key: id}
+model:
+  - {check: quality, dataset: test, require: [exact_match >= 50 %]}
+""",
+    "values": """
+models:
+  candidate:
+    kind: python
+    function: "watching:bounds"
+    inputs: {x: x}
+    outputs: {value: y, lower: lower, upper: upper}
+datasets:
+  test: {kind: csv, path: seen.csv, label: y, key: id, missing: ["?"]}
+model:
+  - {check: quality, dataset: test, require: [mae <= 5]}
+""",
+}
+"""Models that write down where pandas is imported beside them."""
+
 
 class FromElsewhere(Parquet):
     """A source of another distribution."""
@@ -67,6 +131,24 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "plain.yaml").write_text(PLAIN)
     (tmp_path / "foreign.yaml").write_text(FOREIGN)
     return tmp_path
+
+
+@pytest.mark.parametrize("kind", WATCHED)
+def test_a_model_is_asked_without_pandas(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=ROWS)
+    rows = pa.table({
+        "id": np.arange(ROWS), "x": x, "flag": x > 1, "word": np.where(x > 0, "b", "a"), "place": np.arange(ROWS) % 40,
+        "y": x + rng.normal(size=ROWS) / 10,
+        "gap": pa.array(x, mask=x < -1), "pair": pa.array(rng.normal(size=(ROWS, 2)).tolist()),
+    })  # fmt: skip
+    pq.write_table(rows, tmp_path / "seen.parquet")
+    write_csv(rows.select(["id", "x", "y"]), tmp_path / "seen.csv")
+    (tmp_path / "watching.py").write_text(WATCHING)
+    (tmp_path / "spec.yaml").write_text(f"evalspec: 1\nname: watched\n{WATCHED[kind]}")
+    made = evalspec.run(tmp_path / "spec.yaml", output=tmp_path / "out", allow=evalspec.Allow(trust=True))
+    assert [one.status for one in made.record.checks] == ["measured"] * len(made.record.checks)
+    assert not (tmp_path / "imported").exists()
 
 
 @pytest.mark.processes

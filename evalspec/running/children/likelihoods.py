@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from evalspec.arrow import column_of, read_parquet
 from evalspec.errors import RecordError
 from evalspec.language.likelihoods import ARRAYS, BESIDE, SideLikelihoods, TokenLikelihoods, arrays_of
 from evalspec.running.children.workers import TEXTS_DIGEST
@@ -27,7 +28,9 @@ def write_likelihoods(found: TokenLikelihoods, path: Path, texts_digest: str) ->
         "digest": found.digest, "first": found.first, "begins_twice": found.begins_twice, "details": dict(found.details)
     }  # fmt: skip
     metadata = {FACTS: json.dumps(facts).encode(), TEXTS_DIGEST: texts_digest.encode()}
-    pq.write_table(pa.table(dict(arrays_of(found))).replace_schema_metadata(metadata), path)
+    pq.write_table(
+        pa.table({name: column_of(array) for name, array in arrays_of(found)}).replace_schema_metadata(metadata), path
+    )
 
 
 def read_likelihoods(path: Path, model: str, beside: str | None) -> TokenLikelihoods:
@@ -42,10 +45,9 @@ def read_likelihoods(path: Path, model: str, beside: str | None) -> TokenLikelih
         RecordError: It is another file.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = read_parquet(path)
         arrays = {name: table.column(name).to_numpy() for name in table.column_names}
         facts = json.loads((table.schema.metadata or {})[FACTS])
         side = None

@@ -9,6 +9,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalspec.arrow import column_of
 from evalspec.clocks import now_ns
 from evalspec.errors import EvalspecError, NotRunError, WorkerError
 from evalspec.imports import arrow_without_pandas
@@ -332,7 +333,7 @@ def _spread(table: pa.Table, rows: int) -> pa.Table:
     """At most so many rows, evenly spread over a table; always the same ones."""
     import numpy as np
 
-    return table.take(np.unique(np.linspace(0, len(table) - 1, min(rows, len(table))).astype(np.int64)))
+    return table.take(column_of(np.unique(np.linspace(0, len(table) - 1, min(rows, len(table))).astype(np.int64))))
 
 
 def _with_arrays(schedule: Schedule, path: str | None) -> Schedule:

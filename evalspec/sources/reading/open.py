@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from evalspec.arrow import array_of, column_of
 from evalspec.errors import InputError, did_you_mean
 from evalspec.evidence.words import plural
 from evalspec.language.header import choose
@@ -54,7 +55,7 @@ def open_counted(dataset: Dataset, access: Access, columns: Sequence[str] | None
     if where is not None:
         chosen = mask(table, where)
         unknown = chosen.missing
-        table = table.filter(pa.array(chosen.inside))
+        table = table.filter(column_of(chosen.inside))
     if columns is not None:
         table = table.select(wanted)
     if not table.num_rows:
@@ -143,7 +144,7 @@ class Batches:
                 chosen = mask(pa.Table.from_batches([batch]), self._where)
                 self.unknown += chosen.missing
                 inside = chosen.inside
-                batch = batch.filter(pa.array(inside))
+                batch = batch.filter(column_of(inside))
             if not self._every:
                 batch = batch.select(self._wanted)
             _refuse_missing_in(batch, self._marked, first, inside)
@@ -231,7 +232,7 @@ def missing_values(column: pa.ChunkedArray) -> NDArray[np.bool_]:
         shape (n,).
     """
     is_float = pa.types.is_floating(column.type)
-    return np.asarray(pc.is_null(column, nan_is_null=is_float).to_numpy())
+    return array_of(pc.is_null(column, nan_is_null=is_float))
 
 
 def _refuse_missing(table: pa.Table, name: str, what: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from evalspec.arrow import array_of
 from evalspec.errors import InputError
 from evalspec.language.header import Header, choose
 from evalspec.language.parts import Access, Dataset
@@ -142,7 +143,7 @@ def _fixed(column: pa.ChunkedArray, size: int) -> pa.ChunkedArray:
 
 
 def _offsets(chunk: pa.Array) -> NDArray[Any]:
-    return np.asarray(chunk.offsets.to_numpy(zero_copy_only=False))
+    return array_of(chunk.offsets)
 
 
 def list_lengths(batches: Iterable[pa.RecordBatch]) -> dict[str, int | None]:
