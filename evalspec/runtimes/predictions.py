@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from evalspec.answers.classes import label_text, read_classes
-from evalspec.arrow import read_parquet
+from evalspec.arrow import column_of, read_parquet
 from evalspec.cells import values_of
 from evalspec.errors import InputError, SpecError
 from evalspec.evidence.frozen import Cell
@@ -451,7 +451,7 @@ def joined_table(
     from evalspec.answers.ragged import output_column
 
     pattern = outputs.get("probabilities")
-    table = table.take(rows)
+    table = table.take(column_of(rows))
     columns: dict[str, NDArray[Any]] = {}
     classes: tuple[str, ...] | None = None
     if isinstance(pattern, str) and "*" in pattern:

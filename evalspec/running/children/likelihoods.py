@@ -28,9 +28,8 @@ def write_likelihoods(found: TokenLikelihoods, path: Path, texts_digest: str) ->
         "digest": found.digest, "first": found.first, "begins_twice": found.begins_twice, "details": dict(found.details)
     }  # fmt: skip
     metadata = {FACTS: json.dumps(facts).encode(), TEXTS_DIGEST: texts_digest.encode()}
-    pq.write_table(
-        pa.table({name: column_of(array) for name, array in arrays_of(found)}).replace_schema_metadata(metadata), path
-    )
+    columns = {name: column_of(array) for name, array in arrays_of(found).items()}
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path)
 
 
 def read_likelihoods(path: Path, model: str, beside: str | None) -> TokenLikelihoods:

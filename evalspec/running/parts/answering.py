@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalspec.answers.again import ROWS, UNLIKE, otherwise, rows_again
+from evalspec.arrow import column_of
 from evalspec.errors import WorkerError
 from evalspec.running.children.messages import BLOCKS, Message
 from evalspec.running.engines.node import cpu
@@ -41,7 +42,7 @@ def part_of(between: Between, served: Served, question: Message) -> Message:
     rows = rows_again(int(question["rows"]))
     rows = rows[(rows >= start) & (rows < stop)] - start
     if len(rows):
-        facts |= {ROWS: len(rows), UNLIKE: otherwise(answers, rows, served.predict_all(table.take(rows)))}
+        facts |= {ROWS: len(rows), UNLIKE: otherwise(answers, rows, served.predict_all(table.take(column_of(rows))))}
     return {"rows": answers.n, "told": told_beside(answers), "facts": facts, "cpu": cpu(), BLOCKS: [as_bytes(answers)]}
 
 
