@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,12 @@ def test_a_session_that_ran_out_of_time_is_not_complete(tmp_path: Path, clock: F
     assert session.finish()["complete"] is False
 
 
-def test_garbage_collection_is_counted_and_left_as_it_was(tmp_path: Path, clock: FakeClock) -> None:
-    frozen, callbacks = gc.get_freeze_count(), len(gc.callbacks)
+def test_garbage_collection_is_counted_and_left_as_it_was(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    callbacks, calls = len(gc.callbacks), list[str]()
+    for name in ("freeze", "unfreeze"):
+        monkeypatch.setattr(gc, name, partial(calls.append, name))
 
     def collects(call: int) -> float:
         if call == 2:
@@ -87,7 +92,7 @@ def test_garbage_collection_is_counted_and_left_as_it_was(tmp_path: Path, clock:
     session.block(0, 5, 0.0)
     details = session.finish()
     assert int(details["gc_collections"] or 0) >= 1
-    assert gc.get_freeze_count() == frozen and len(gc.callbacks) == callbacks
+    assert calls == ["freeze", "unfreeze"] and len(gc.callbacks) == callbacks
 
 
 @pytest.mark.parametrize(
