@@ -35,7 +35,7 @@ def hidden(*names: str) -> Iterator[None]:
     """As if these packages were not installed, unless they are imported already.
 
     Args:
-        names: Top-level packages.
+        names: Of packages.
     """
     finder = _Hiding(frozenset(names))
     sys.meta_path.insert(0, finder)
@@ -264,6 +264,19 @@ def sklearn_alone() -> None:
         except (ImportError, TypeError):
             # One that needs more of them than to call what is in them.
             import sklearn.ensemble  # noqa: F401
+
+
+def rouge_alone() -> None:
+    """Keep rouge-score from importing scikit-learn, scipy.stats and pandas, which takes five times as long as itself.
+
+    It has NLTK for a stemmer, and NLTK has wrappers for them, which it does without for good: not after `import_whole`.
+    """
+    if _WHOLE.is_set():
+        import rouge_score.rouge_scorer
+
+        return
+    with hidden("sklearn", "scipy.stats", "pandas"):
+        import rouge_score.rouge_scorer  # noqa: F401
 
 
 def skops_without_torch() -> None:

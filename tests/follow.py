@@ -13,8 +13,10 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -53,7 +55,8 @@ class Follower:
         self._lengths = {len(one) for one in marks.arrays}
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._files: dict[CodeType, str] = {}
-        self._seen: set[str] = set()
+        self._seen: set[tuple[str, str, str]] = set()
+        self._kinds: dict[type, Kind] = {}
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> TraceFunction | None:
         """As `sys.settrace` calls it for each function that begins: those of the package are heard of when they end."""
@@ -77,25 +80,31 @@ class Follower:
         return self._on_return
 
     def _look(self, values: Sequence[Any], file: str, function: str) -> None:
+        marks: set[str] = set()
         for value in values:
-            for mark in self._marks_of(value, DEPTH):
-                self._note(mark, file, function)
+            self._add_marks(value, DEPTH, marks)
+        for mark in marks:
+            self._note(mark, file, function)
 
     def _note(self, mark: str, file: str, function: str) -> None:
-        line = json.dumps([mark, file, function])
+        line = mark, file, function
         if line not in self._seen:
             self._seen.add(line)
-            os.write(self._log, line.encode() + b"\n")
+            os.write(self._log, json.dumps(line).encode() + b"\n")
 
-    def _marks_of(self, value: Any, depth: int) -> Iterator[str]:
-        if isinstance(value, float):
-            yield repr(value)
-        elif value is not None and not isinstance(value, str | bytes | int):
-            if self._is_it(value):
-                yield "it"
-            elif depth:
-                for one in held(value):
-                    yield from self._marks_of(one, depth - 1)
+    def _add_marks(self, value: Any, depth: int, marks: set[str]) -> None:
+        kind = self._kinds.get(type(value))
+        if kind is None:
+            kind = self._kinds[type(value)] = Kind.of(type(value))
+        if kind.is_plain:
+            return
+        if kind.is_float:
+            marks.add(repr(value))
+        elif kind.may_be_it and self._is_it(value):
+            marks.add("it")
+        elif depth and kind.holds is not None:
+            for one in kind.holds(value):
+                self._add_marks(one, depth - 1, marks)
 
     def _is_it(self, value: Any) -> bool:
         kind = type(value).__module__.partition(".")[0]
@@ -129,19 +138,50 @@ class Follower:
         return "".join("1" if one else "0" for one in value.tolist()) in self._marks.arrays
 
 
-def held(value: Any) -> Iterator[Any]:
-    """What an object holds: items, or fields; nothing is computed for it."""
-    if isinstance(value, Mapping):
-        yield from list(value.values())[:ITEMS] if type(value) is dict else ()
-    elif type(value) in (list, tuple):
-        yield from value[:ITEMS]
-    elif type(value).__module__.startswith("evalspec"):
-        yield from list(getattr(value, "__dict__", {}).values())
-        for kind in type(value).__mro__:
-            slots = kind.__dict__.get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                if name not in ("__dict__", "__weakref__"):
-                    yield getattr(value, name, None)
+@dataclass(frozen=True)
+class Kind:
+    """What is known of all values of a type.
+
+    Args:
+        is_plain: It is no value that is followed, and holds none.
+        is_float: It is a number with a point.
+        may_be_it: It may be the value.
+        holds: Gives what one holds: items, or fields; nothing is computed for it. None: it holds nothing.
+    """
+
+    is_plain: bool
+    is_float: bool
+    may_be_it: bool
+    holds: Callable[[Any], Iterable[Any]] | None
+
+    @classmethod
+    def of(cls, kind: type) -> Kind:
+        """That of a type."""
+        if issubclass(kind, float):
+            return cls(False, True, False, None)
+        if issubclass(kind, str | bytes | int | None.__class__):
+            return cls(True, False, False, None)
+        may_be_it = kind.__module__.partition(".")[0] in ("pyarrow", "numpy")
+        holds: Callable[[Any], Iterable[Any]] | None = None
+        if issubclass(kind, Mapping):
+            holds = (lambda value: list(value.values())[:ITEMS]) if kind is dict else None
+        elif kind in (list, tuple):
+            holds = itemgetter(slice(ITEMS))
+        elif kind.__module__.startswith("evalspec"):
+            holds = partial(fields_of, slots=slots_of(kind))
+        return cls(holds is None and not may_be_it, False, may_be_it, holds)
+
+
+def slots_of(kind: type) -> list[str]:
+    """Names of the fields of a type that are in no dictionary."""
+    named = [one.__dict__.get("__slots__", ()) for one in kind.__mro__]
+    each = [name for slots in named for name in ((slots,) if isinstance(slots, str) else slots)]
+    return [name for name in each if name not in ("__dict__", "__weakref__")]
+
+
+def fields_of(value: Any, slots: Sequence[str]) -> list[Any]:
+    """What the fields of an object hold."""
+    return [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in slots)]
 
 
 def install() -> None:

@@ -88,6 +88,23 @@ assert "torch" not in sys.modules
 import torch
 assert torch.ones(2).sum() == 2
 """
+ROUGE = """
+import sys
+from evalspec.imports import import_whole, rouge_alone
+if sys.argv[1:] == ["whole"]:
+    import_whole()
+rouge_alone()
+from rouge_score import rouge_scorer, tokenizers
+scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=tokenizers.DefaultTokenizer(False))
+assert scorer.score("a cat sat", "a cat sat down")["rougeL"].precision == 0.75
+libraries = {"sklearn", "scipy.stats", "pandas"}
+assert libraries & set(sys.modules) == (libraries if sys.argv[1:] else set())
+from sklearn.preprocessing import LabelEncoder
+from nltk.stem import PorterStemmer
+assert PorterStemmer().stem("cats") == "cat"
+import nltk.classify.scikitlearn as wrapper
+assert (getattr(wrapper, "LabelEncoder", None) is LabelEncoder) is bool(sys.argv[1:])
+"""
 TOOLS = """
 import sys
 from evalspec.imports import numpy_without_tools
@@ -174,8 +191,8 @@ import colorsys
 
 @pytest.mark.parametrize(
     "code",
-    [ARROW, SERIES, SKOPS, TOOLS, THREADS, SKLEARN, GIVEN, LATER, HIDDEN],
-    ids=["arrow", "series", "skops", "tools", "threads", "sklearn", "given", "later", "hidden"],
+    [ARROW, SERIES, SKOPS, ROUGE, TOOLS, THREADS, SKLEARN, GIVEN, LATER, HIDDEN],
+    ids=["arrow", "series", "skops", "rouge", "tools", "threads", "sklearn", "given", "later", "hidden"],
 )
 def test_it_is_done_without_and_works_when_asked_for(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -189,3 +206,7 @@ def test_where_other_code_may_run_scikit_learn_is_whole() -> None:
     }
     assert said["plain"] == said["ahead"] == said["checked"]
     assert said["plain"].startswith("[] [") and "'scipy.stats'" in said["plain"]
+
+
+def test_where_other_code_may_run_nltk_is_whole() -> None:
+    subprocess.run([sys.executable, "-c", ROUGE, "whole"], check=True)

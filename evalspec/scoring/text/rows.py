@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalspec.answers.canonical import canonical
+from evalspec.imports import rouge_alone
 from evalspec.scoring.catalogue.text import missing_package
 from evalspec.scoring.scored_rows import Scored, Undefined
 from evalspec.stats.sets.texts import is_exact, overlap
@@ -100,6 +101,7 @@ def rouge(rows: Scored, metric: str) -> FloatArray:
         Undefined: rouge-score is not installed, or its tokenizer leaves nothing of too many references.
     """
     _need(metric)
+    rouge_alone()
     from rouge_score import rouge_scorer, tokenizers
 
     lost = lost_references(rows)
