@@ -7,6 +7,9 @@ export OMP_NUM_THREADS ?= 1
 # Hundreds of processes are started: without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
+# pip compiles one file after the other, and the tests of libraries with them, which nobody imports.
+COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
+
 .PHONY: quickstart test proof lint unit served engines places base setup browser gpu site clean
 
 quickstart: .venv/all.stamp
@@ -24,11 +27,13 @@ setup: .venv/dev.stamp
 	$(BIN)/python -m pip install -qq --upgrade pip
 
 .venv/all.stamp: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -qq --constraint constraints.txt --editable '.[all]'
+	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]'
+	@$(COMPILE)
 	@touch $@
 
 .venv/dev.stamp: .venv/all.stamp
-	$(BIN)/python -m pip install -qq --constraint constraints.txt --group dev
+	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --group dev
+	@$(COMPILE)
 	@touch $@
 
 # Debian's Chromium for the tests in a real browser; without it they are skipped and say so.
