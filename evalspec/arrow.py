@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 
 def column_of(values: NDArray[Any]) -> pa.Array:
@@ -24,6 +22,7 @@ def column_of(values: NDArray[Any]) -> pa.Array:
     Args:
         values: shape (n,).
     """
+    import numpy as np
     import pyarrow as pa
 
     if values.dtype == np.bool_:
@@ -39,6 +38,7 @@ def column_of_texts(values: Sequence[str | None]) -> pa.Array:
     Raises:
         UnicodeEncodeError: One has half a character.
     """
+    import numpy as np
     import pyarrow as pa
 
     data = [b"" if one is None else one.encode() for one in values]
@@ -59,6 +59,7 @@ def array_of(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     Returns:
         shape (n,), of the column's own type.
     """
+    import numpy as np
     import pyarrow as pa
 
     if pa.types.is_boolean(column.type):
