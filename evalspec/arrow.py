@@ -20,11 +20,13 @@ def column_of(values: NDArray[Any]) -> pa.Array:
     """Numbers or booleans, none of them missing, as a column.
 
     Args:
-        values: shape (n,).
+        values: shape (n,); all else is what pyarrow makes of it.
     """
     import numpy as np
     import pyarrow as pa
 
+    if type(values) is not np.ndarray or values.ndim != 1 or values.dtype.kind not in "biuf":
+        return pa.array(values)
     if values.dtype == np.bool_:
         buffer = pa.py_buffer(np.packbits(values, bitorder="little"))
         return pa.Array.from_buffers(pa.bool_(), len(values), [None, buffer])
@@ -37,10 +39,13 @@ def column_of_texts(values: Sequence[str | None]) -> pa.Array:
 
     Raises:
         UnicodeEncodeError: One has half a character.
+        pyarrow.ArrowException: One is no text.
     """
     import numpy as np
     import pyarrow as pa
 
+    if not all(one is None or isinstance(one, str) for one in values):
+        return pa.array(values, pa.large_string())
     data = [b"" if one is None else one.encode() for one in values]
     ends = np.cumsum([0, *map(len, data)], dtype=np.int64)
     there = np.array([one is not None for one in values], dtype=np.bool_)
@@ -74,7 +79,12 @@ def read_parquet(file: Path | BinaryIO) -> pa.Table:
     Raises:
         OSError, pyarrow.ArrowException: It can't be read.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file) as opened:
-        return opened.read()
+        try:
+            return opened.read()
+        except pa.ArrowNotImplementedError:
+            # Some lists, of dictionaries or of very long texts, do not go into one piece.
+            return pa.concat_tables([opened.read_row_group(group) for group in range(opened.num_row_groups)])

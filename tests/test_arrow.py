@@ -88,3 +88,22 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
 
 def test_none_of_it_imports_pandas() -> None:
     subprocess.run([sys.executable, "-c", ALONE], check=True, timeout=60)
+
+
+def test_lists_of_dictionaries_are_read_from_several_row_groups(tmp_path: Path) -> None:
+    kind = pa.list_(pa.dictionary(pa.int32(), pa.string()))
+    table = pa.table({"x": pa.array([["a"], ["b", "a"], None], kind)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    assert read_parquet(tmp_path / "a.parquet")["x"].to_pylist() == [["a"], ["b", "a"], None]
+
+
+def test_all_else_is_what_pyarrow_makes_of_it() -> None:
+    masked = np.ma.array([1.0, 2.0], mask=[False, True])
+    for given in ([0, 2], np.array(["1", "2"]), np.array([1, None], object), masked):
+        assert column_of(given).equals(pa.array(given))  # type: ignore[arg-type]
+    for wrong in (np.ones((2, 2)), np.ones((2, 1))):
+        with pytest.raises(pa.ArrowInvalid):
+            column_of(wrong)
+    assert column_of_texts([b"a"]).to_pylist() == ["a"]  # type: ignore[list-item]
+    with pytest.raises(pa.ArrowException):
+        column_of_texts(["a", 1])  # type: ignore[list-item]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,14 @@ def test_a_distribution_that_comes_or_goes_meanwhile_is_seen(tmp_path: Path, mon
     assert "late_kind" not in discover().checks
     add_distribution(tmp_path, "late", "evalspec.checks", "late_kind = late_module:Late")
     assert discover().checks["late_kind"].distribution == "late"
+    entries = tmp_path / "late-1.0.dist-info" / "entry_points.txt"
+    text, changed_ns = entries.read_text(), entries.stat().st_mtime_ns
+    for written, kind in ((text.replace("late_kind", "later_kind"), "later_kind"), (text, "late_kind")):
+        entries.write_text(written)
+        # As some time later.
+        changed_ns += 10**9
+        os.utime(entries, ns=(changed_ns, changed_ns))
+        assert {"late_kind", "later_kind"} & set(discover().checks) == {kind}
     shutil.rmtree(tmp_path / "late-1.0.dist-info")
     assert "late_kind" not in discover().checks
 
