@@ -5,6 +5,7 @@ Nothing is imported until its kind is asked for.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -189,27 +190,28 @@ def _modules(package: str, *, packages: bool) -> Iterator[tuple[str, str]]:
         yield module.name, f"{package}.{module.name}.spec" if module.ispkg else f"{package}.{module.name}"
 
 
-def _state(folder: str) -> tuple[str, int, tuple[int, ...]]:
+_State = tuple[str, tuple[tuple[int, int], ...]]
+
+
+def _state(folder: str) -> _State:
     """A folder of the path, and what changes when a distribution is installed in it, removed or written anew."""
-    place = folder or os.curdir
-    try:
-        changed_ns = os.stat(place).st_mtime_ns
-        with os.scandir(place) as entries:
-            infos = sorted(one.path for one in entries if one.name.endswith((".dist-info", ".egg-info")))
-    except OSError:
-        return folder, 0, ()
-    return folder, changed_ns, tuple(_changed_ns(os.path.join(one, "entry_points.txt")) for one in infos)
+    place, infos = folder or os.curdir, list[str]()
+    # It may be a file, or not be there.
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        infos = sorted(one.path for one in entries if one.name.endswith((".dist-info", ".egg-info")))
+    return folder, (_stamp(place), *(_stamp(os.path.join(one, "entry_points.txt")) for one in infos))
 
 
-def _changed_ns(file: str) -> int:
+def _stamp(path: str) -> tuple[int, int]:
     try:
-        return os.stat(file).st_mtime_ns
+        found = os.stat(path)
     except OSError:
-        return 0
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
 
 
 @lru_cache(maxsize=4)
-def _plugins(_path: tuple[tuple[str, int, tuple[int, ...]], ...]) -> importlib.metadata.EntryPoints:
+def _plugins(_path: tuple[_State, ...]) -> importlib.metadata.EntryPoints:
     """Entry points for us; whether some distribution has any is looked up as text, since to read all takes longer."""
     texts = (one.read_text("entry_points.txt") for one in importlib.metadata.distributions())
     if not any(text is not None and "[evalspec." in text.replace(" ", "") for text in texts):
