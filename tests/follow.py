@@ -96,8 +96,6 @@ class Follower:
         kind = self._kinds.get(type(value))
         if kind is None:
             kind = self._kinds[type(value)] = Kind.of(type(value))
-        if kind.is_plain:
-            return
         if kind.is_float:
             marks.add(repr(value))
         elif kind.may_be_it and self._is_it(value):
@@ -143,13 +141,11 @@ class Kind:
     """What is known of all values of a type.
 
     Args:
-        is_plain: It is no value that is followed, and holds none.
         is_float: It is a number with a point.
         may_be_it: It may be the value.
         holds: Gives what one holds: items, or fields; nothing is computed for it. None: it holds nothing.
     """
 
-    is_plain: bool
     is_float: bool
     may_be_it: bool
     holds: Callable[[Any], Iterable[Any]] | None
@@ -158,9 +154,9 @@ class Kind:
     def of(cls, kind: type) -> Kind:
         """That of a type."""
         if issubclass(kind, float):
-            return cls(False, True, False, None)
+            return cls(True, False, None)
         if issubclass(kind, str | bytes | int | None.__class__):
-            return cls(True, False, False, None)
+            return cls(False, False, None)
         may_be_it = kind.__module__.partition(".")[0] in ("pyarrow", "numpy")
         holds: Callable[[Any], Iterable[Any]] | None = None
         if issubclass(kind, Mapping):
@@ -169,7 +165,7 @@ class Kind:
             holds = itemgetter(slice(ITEMS))
         elif kind.__module__.startswith("evalspec"):
             holds = partial(fields_of, slots=slots_of(kind))
-        return cls(holds is None and not may_be_it, False, may_be_it, holds)
+        return cls(False, may_be_it, holds)
 
 
 def slots_of(kind: type) -> list[str]:

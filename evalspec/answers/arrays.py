@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalspec.arrow import array_of, column_of
+from evalspec.arrow import array_of
 from evalspec.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -84,19 +84,15 @@ def _array(values: pa.ChunkedArray, name: str, first_row: int) -> Array:
 
 
 def _numbers(values: pa.ChunkedArray) -> Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.types as types
 
     if not values.null_count:
         whole = array_of(values)
         return whole.copy() if whole.dtype == np.bool_ else whole
-    if pa.types.is_float16(values.type):
-        # pyarrow before 20 fills no gap among these.
-        return np.asarray(values.to_numpy(zero_copy_only=False))
     # None has no place among numbers.
-    floats = values if pa.types.is_floating(values.type) else values.cast(pa.float64(), safe=False)
-    gap = column_of(np.array([np.nan], floats.type.to_pandas_dtype()))[0]
-    return array_of(pc.fill_null(floats, gap)).copy()
+    array = np.full(len(values), np.nan, values.type.to_pandas_dtype() if types.is_floating(values.type) else float)
+    array[array_of(values.is_valid())] = array_of(values.drop_null())
+    return array
 
 
 def _lists(values: pa.ChunkedArray, name: str, first_row: int) -> Array:

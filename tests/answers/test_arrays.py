@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evalspec.answers.arrays import column_array, stacked
+from evalspec.answers.arrays import column_array, plain_array, stacked
 from evalspec.errors import InputError
 
 
@@ -116,3 +116,12 @@ def test_a_model_that_needs_no_pandas_gets_its_inputs_without_it() -> None:
     rows = Path(__file__).parents[2] / "suites" / "digits" / "test.parquet"
     done = subprocess.run([sys.executable, "-c", code, str(rows)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64(), pa.int64(), pa.bool_()])
+def test_a_gap_among_numbers_is_nan_and_the_array_may_be_written(kind: pa.DataType) -> None:
+    ones = np.ones(2, kind.to_pandas_dtype())
+    array = plain_array(pa.chunked_array([pa.array([ones[0], None], kind), pa.array(ones[1:], kind)]), "x")
+    assert array.dtype == (kind.to_pandas_dtype() if pa.types.is_floating(kind) else np.float64)
+    np.testing.assert_array_equal(array, [1.0, np.nan, 1.0])
+    array[1] = 0
