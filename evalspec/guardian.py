@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SWEEP_S = 10.0
@@ -22,6 +23,8 @@ SWEEP_S = 10.0
 PAUSE_S = 0.002
 MOST_ROUNDS = 100
 NOT_FOUND = 127
+LISTS = "/proc/thread-self/children"
+"""Is there where the kernel keeps lists of children, as most do; elsewhere all processes are looked through."""
 THREADS = 17
 """Place of the number of threads behind the name of a process in its line of /proc."""
 
@@ -85,12 +88,13 @@ def _watch(guarded: int) -> None:
         status, _ = _reaped(guarded)
     until = time.monotonic() + SWEEP_S
     while time.monotonic() < until:
-        swept = kill_below(os.getpid())
         ended, left = _reaped(guarded)
         status = ended if status is None else status
-        # One whose threads still end runs no more, and nobody knows yet how long it has run.
-        if not swept and not left:
+        # What loses its parent becomes a child of this process: without one, nothing runs below it.
+        if not left:
             break
+        # One whose threads still end runs no more, and nobody knows yet how long it has run.
+        kill_below(os.getpid())
         time.sleep(PAUSE_S)
     _end_as(status)
 
@@ -141,22 +145,45 @@ def kill_below(top: int) -> bool:
 
 def below(top: int) -> set[int]:
     """Processes that run below one."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
-                # The name in brackets may hold anything.
-                facts = file.read().rpartition(b")")[2].split()
-                # A process whose first thread has ended looks ended, however many others go on.
-                if facts[0] not in (b"Z", b"X") or int(facts[THREADS]) > 1:
-                    children.setdefault(int(facts[1]), []).append(int(name))
+    children = started_by if os.path.exists(LISTS) else _by_parent()
     found: set[int] = set()
     wanted = [top]
     while wanted:
-        own = children.get(wanted.pop(), [])
-        wanted += [pid for pid in own if pid not in found]
-        found.update(own)
+        own = {pid for pid in children(wanted.pop()) if pid not in found and _parent(pid) is not None}
+        wanted += own
+        found |= own
     return found
+
+
+def started_by(pid: int, proc: str = "/proc") -> list[int]:
+    """Children of a process, those that ended too: what it or one of its threads has started or was handed."""
+    found: list[int] = []
+    threads = f"{proc}/{pid}/task"
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(threads):
+            with contextlib.suppress(OSError), open(f"{threads}/{thread}/children", "rb") as file:
+                found += [int(word) for word in file.read().split()]
+    return found
+
+
+def _by_parent() -> Callable[[int], Sequence[int]]:
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        parent = _parent(int(name)) if name.isdigit() else None
+        if parent is not None:
+            children.setdefault(parent, []).append(int(name))
+    return lambda pid: children.get(pid, ())
+
+
+def _parent(pid: int) -> int | None:
+    """Parent of a process; None: it does not run."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:
+        # The name in brackets may hold anything.
+        facts = file.read().rpartition(b")")[2].split()
+        # A process whose first thread has ended looks ended, however many others go on.
+        if facts[0] not in (b"Z", b"X") or int(facts[THREADS]) > 1:
+            return int(facts[1])
+    return None
 
 
 def _send(pid: int, number: signal.Signals) -> None:

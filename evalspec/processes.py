@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from evalspec.guardian import SWEEP_S, kill_below
+from evalspec.guardian import SWEEP_S, below, kill_below
 
 PR_SET_PDEATHSIG = 1
 END_S = SWEEP_S + 5.0
@@ -121,6 +121,19 @@ def _sleep_until_gone(pid: int, within_s: float) -> None:
             gone.poll(1000.0 * within_s)
         finally:
             os.close(descriptor)
+
+
+def descendants(pid: int) -> set[int]:
+    """Processes that run below one."""
+    if sys.platform == "linux":
+        return below(pid)
+    else:  # mypy checks one of the two
+        import psutil
+
+        try:
+            return {one.pid for one in psutil.Process(pid).children(recursive=True)}
+        except psutil.Error:
+            return set()
 
 
 def import_path() -> dict[str, str]:

@@ -114,3 +114,55 @@ guardian._watch(guarded)
 def test_one_that_ends_before_it_is_watched_is_known_to_have_ended() -> None:
     """Linux forgets a signal that is pending when it is set to its default."""
     assert subprocess.run([sys.executable, "-c", ENDED], timeout=30, check=False).returncode == 7
+
+
+FAMILY = """
+import os, subprocess, sys, threading, time
+
+WAITS = "import subprocess; p = subprocess.Popen(['sleep', '60']); print(p.pid, flush=True); p.wait()"
+LEAVES = "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True)"
+
+def start(code):
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+
+def from_a_thread():
+    # Its list is that of the thread, which waits below.
+    child = start(WAITS)
+    print(child.pid, child.stdout.readline().strip())
+    ended.wait()
+
+ended = threading.Event()
+one = threading.Thread(target=from_a_thread, daemon=True)
+one.start()
+dead = subprocess.Popen(["true"])
+os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+left = start(LEAVES)
+print(left.stdout.readline().strip())
+left.wait()
+print("ready", flush=True)
+ended.wait()
+"""
+
+
+@pytest.mark.parametrize("lists", [guardian.LISTS, "/proc/none"])
+def test_all_that_run_below_are_seen_whoever_started_them(
+    lists: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a thread, those of one that has ended and left its session; not one that has ended itself."""
+    monkeypatch.setattr(guardian, "LISTS", lists)
+    with (tmp_path / "log").open("wb") as log:
+        command = [sys.executable, "-I", "-S", guardian.__file__, str(os.getpid())]
+        guarded = Guarded(command, log, then=[sys.executable, "-c", FAMILY])
+    while "ready" not in (said := (tmp_path / "log").read_text()):
+        assert guarded.ended is None, said
+        time.sleep(0.01)
+    (guard,) = (one.pid for one in psutil.Process().children() if one.pid in _above(guarded.pid))
+    family = {int(word) for word in said.split() if word.isdigit()}
+    assert len(family) == 3
+    assert guardian.below(guard) == {guarded.pid} | family
+    guarded.end()
+    assert not any(psutil.pid_exists(pid) for pid in family) and guardian.below(guard) == set()
+
+
+def _above(pid: int) -> set[int]:
+    return {one.pid for one in psutil.Process(pid).parents()}

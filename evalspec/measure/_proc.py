@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from evalspec.guardian import started_by
 from evalspec.measure._source import Absent
 from evalspec.measure.processor_ticks import count_processors, read_ticks
 
@@ -100,16 +101,7 @@ class Ours:
     def pids(self) -> tuple[int, ...]:
         """Those of now; a load that runs for a moment beside a measurement must not be missed."""
         known = [one for each in self._families for one in each.pids()]
-        return tuple(dict.fromkeys((*known, *_started(os.getpid(), self._proc))))
-
-
-def _started(pid: int, proc: Path) -> list[int]:
-    """Children of a process."""
-    found: list[int] = []
-    for listed in (proc / str(pid) / "task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += [int(word) for word in _words(listed)]
-    return found
+        return tuple(dict.fromkeys((*known, *started_by(os.getpid(), str(self._proc)))))
 
 
 class ProcessTree:
@@ -134,7 +126,7 @@ class ProcessTree:
     def _all(self, pid: int) -> tuple[int, ...]:
         pids = [pid]
         for one in pids:
-            pids += _started(one, self._proc)
+            pids += started_by(one, str(self._proc))
         return tuple(dict.fromkeys(pids))
 
 

@@ -20,6 +20,7 @@ from typing import IO, Any, NoReturn, Self
 
 from evalspec.errors import EngineError, InputError, InvalidError, NotRunError, WorkerError, WriteError
 from evalspec.logs import Log, last_line
+from evalspec.processes import descendants
 from evalspec.redaction import Redaction
 from evalspec.running.children.messages import BLOCKS, Message, Progress, receive, receive_bytes, send, send_bytes
 from evalspec.running.children.spare import Spare, started
@@ -254,15 +255,8 @@ def resident_bytes(pid: int, *, below: bool = True) -> int:
     """Resident size of a process and, unless told otherwise, of its descendants; 0 where it is gone."""
     import psutil
 
-    try:
-        process = psutil.Process(pid)
-        family = [process, *(process.children(recursive=True) if below else ())]
-    except psutil.Error:
-        return 0
     total = 0
-    for one in family:
-        try:
-            total += one.memory_info().rss
-        except psutil.Error:
-            continue
+    for one in (pid, *(descendants(pid) if below else ())):
+        with contextlib.suppress(psutil.Error):
+            total += psutil.Process(one).memory_info().rss
     return total
