@@ -15,6 +15,9 @@ from typer.testing import CliRunner
 
 from evalspec.cli import app
 
+trains_classifiers = pytest.mark.imports("evalspec.imports:sklearn_alone", "scipy.optimize", "scipy.stats")
+"""Marker of tests whose runs tell datasets apart (`shift`), as screens of them do."""
+
 
 def overriding(fields: Iterable[str]) -> list[str]:
     """Words of a command that override these fields of its spec, each ``check.field=value``."""

@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -47,22 +48,21 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
 
-@pytest.fixture(autouse=True)
-def _forked_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Children of runs are forked where that is all the same to the test; see `tests.forked`."""
-    if os.environ.get("EVALSPEC_TESTS_FORK") != "0" and not request.node.get_closest_marker("processes"):
-        monkeypatch.setattr(processes, "subprocess", forked)
-        imports = request.node.get_closest_marker("imports")
-        monkeypatch.setattr(forked, "more", imports.args if imports else ())
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Around a test and all of its fixtures, those of its module and of the session too.
 
-
-@pytest.fixture(autouse=True)
-def _tests_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `pytest_collection_finish` sets aside stays there, also where a measuring loop of this process ends.
-
+    Children of runs are forked where that is all the same to the test; see `tests.forked`. And what
+    `pytest_collection_finish` sets aside stays there, also where a measuring loop of this process ends:
     `evalspec.measure.interference.Watch` takes back all that is set aside, and the next one would look through it.
     """
-    monkeypatch.setattr(gc, "unfreeze", lambda: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "unfreeze", lambda: None)
+        if os.environ.get("EVALSPEC_TESTS_FORK") != "0" and not item.get_closest_marker("processes"):
+            patch.setattr(processes, "subprocess", forked)
+            imports = item.get_closest_marker("imports")
+            patch.setattr(forked, "more", imports.args if imports else ())
+        return (yield)
 
 
 PROOF_S = 900

@@ -4,7 +4,7 @@ A run starts three processes or more, and most of what they do in a test is to i
 more says so (``@pytest.mark.imports("torch")``). Processes of
 `evalspec.running.children.child` are forked that this very process starts, or one that was forked, and so are the
 scripts in Python that they guard, as trainings and servers are; what a command in a process of its own starts is
-started as ever. ``EVALSPEC_TESTS_FORK=0`` has all of them started as ever.
+started as ever, unless it is `tests.forking_command`. ``EVALSPEC_TESTS_FORK=0`` has all of them started as ever.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import importlib
 import itertools
 import json
 import os
+import pkgutil
 import re
 import runpy
 import select
@@ -27,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from evalspec import guardian
+from evalspec.running.children.spare import child_environment
 
 CHILD = "evalspec.running.children.child"
 DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
@@ -34,14 +36,19 @@ FIXED = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "OMP_", "MKL_", "OPENBLAS_", "KMP
 """Variables that are read when something is imported: a server has one set of values for all its children."""
 SCRIPT = 7
 """Place of a script in the command of its guardian."""
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOMS = ("answers", "checks", "pipeline", "running", "runtimes", "scoring", "screens", "sources", "tables", "timing")
+"""Packages whose modules children import, and what these import."""
+THREADS = 1
+"""Of a child, unless its command says otherwise."""
 _HEAD = 8
 _origin: tuple[str, tuple[tuple[str, str], ...]] | None = None
-"""Address and environment of the server that this process was forked off; None: it was not."""
+"""Address and environment of the server that this process was forked off, or has joined; None: neither."""
 
 _servers: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], _Server] = {}
 _numbers = itertools.count()
 more: tuple[str, ...] = ()
-"""Modules that the children of the test at hand import beside."""
+"""Modules that the children of the test at hand import beside, and functions that import, as ``module:function``."""
 
 
 class Popen:
@@ -130,11 +137,27 @@ def _is_script(command: Sequence[str], folder: object) -> bool:
     return command[SCRIPT].endswith(".py") and os.path.isfile(os.path.join(str(folder or ""), command[SCRIPT]))
 
 
+def address(environment: Mapping[str, str]) -> str:
+    """Of the server for the children of a command with this environment, for its process to `join`."""
+    return _server(_of_children(environment)).address.removeprefix("\0")
+
+
+def join(address: str) -> None:
+    """Let the children of this process be forked off the server at an address."""
+    global _origin
+    _origin = f"\0{address}", _fixed(_of_children(os.environ))
+
+
+def _of_children(environment: Mapping[str, str]) -> dict[str, str]:
+    return {**environment, **child_environment(trust=False, hub=False, metadata=False, threads=THREADS)}
+
+
 def _fixed(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     fixed = {name: value for name, value in environment.items() if name.startswith(FIXED)}
-    if "PYTHONPATH" in fixed:
-        # Each process puts the same folder before what its parent has.
-        fixed["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(fixed["PYTHONPATH"].split(os.pathsep)))
+    # Each process puts the folder of this package before what its parent has.
+    path = [one for one in fixed.pop("PYTHONPATH", "").split(os.pathsep) if one and one != ROOT]
+    if path:
+        fixed["PYTHONPATH"] = os.pathsep.join(path)
     return tuple(sorted(fixed.items()))
 
 
@@ -309,7 +332,7 @@ def _run_script(words: Sequence[str], announced: int) -> None:
 
 
 def _import(modules: Sequence[str]) -> None:
-    """What every child imports; a library that not every child needs would be one too many in it."""
+    """What children import of this package, and of libraries what all of them need: one more would be in each."""
     from evalspec.imports import numpy_without_tools
 
     numpy_without_tools()
@@ -317,18 +340,15 @@ def _import(modules: Sequence[str]) -> None:
     import pyarrow.parquet  # noqa: F401
     import scipy.special  # noqa: F401
 
-    import evalspec.pipeline.serve
-    import evalspec.running.children.checking
-    import evalspec.running.children.child
-    import evalspec.running.children.reader
-    import evalspec.running.children.screening
-    import evalspec.running.children.sharing
-    import evalspec.running.children.worker
-    import evalspec.runtimes.python
-    import evalspec.sources.parquet  # noqa: F401
-
-    for module in modules:
-        importlib.import_module(module)
+    for room in ROOMS:
+        package = importlib.import_module(f"evalspec.{room}")
+        for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(one.name)
+    for name in modules:
+        module, _, function = name.partition(":")
+        imported = importlib.import_module(module)
+        if function:
+            getattr(imported, function)()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked
+from tests.causal_models import reads_language_models
 from tests.shared import shared_folder
 
 ROOT = Path(__file__).parent.parent
@@ -92,6 +95,16 @@ def do(page: Path, folder: Path, environment: dict[str, str], before: Callable[[
             path.write_text(f"{text}\n{step.text}" if text else step.text, encoding="utf-8")
 
 
+_SKLEARN = pytest.mark.imports("sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing")
+IMPORTS = {
+    "github": _SKLEARN,
+    "sklearn": _SKLEARN,
+    "torch": pytest.mark.imports("torch._dynamo", "torch.export"),
+    "huggingface": reads_language_models,
+}
+"""Of pages whose children import more than others."""
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     tools, site = tmp_path / "tools", tmp_path / "site"
@@ -101,12 +114,18 @@ def environment(tmp_path: Path) -> dict[str, str]:
     pip.write_text(PIP.format(python=sys.executable, site=str(site)))
     pip.chmod(0o755)
     path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return os.environ | {"PATH": path, "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    own = os.environ | {"PATH": path, "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    if os.environ.get("EVALSPEC_TESTS_FORK") != "0":
+        command = tools / "evalspec"
+        words = [sys.executable, "-P", str(ROOT / "tests" / "forking_command.py"), forked.address(own)]
+        command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        command.chmod(0o755)
+    return own
 
 
 @pytest.mark.proof
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem, marks=IMPORTS.get(page.stem, ())) for page in PAGES])
 def test_a_tutorial_works_as_it_is_written(
     page: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

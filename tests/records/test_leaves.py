@@ -32,12 +32,12 @@ from evalspec.running.children.screening import RunEvidence, looked
 from evalspec.running.journal.replay import Replay
 from evalspec.screens.evidence import Look
 from evalspec.verdict import decide
-from tests.commands import evalspec
+from tests.commands import evalspec, trains_classifiers
 from tests.running.journal.test_resuming import PREDICTIONS
 from tests.running.small import CHECKS, Steps, answers, go, write
 from tests.shared import ROOT, predictions_run, shared_folder
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, trains_classifiers]
 
 TIMED = """
 evalspec: 1

@@ -24,6 +24,7 @@ from evalspec.running.runner import run
 from evalspec.running.screens import screens_of
 from evalspec.screens.level import screen_names
 from evalspec.verdict import decide
+from tests.commands import trains_classifiers
 from tests.running.small import Steps
 from tests.shared import forge
 
@@ -56,6 +57,7 @@ def made(folder: Path, policy: str, factor: float) -> tuple[Record, Path]:
 
 
 @pytest.mark.proof
+@trains_classifiers
 def test_it_is_told_everywhere_and_can_be_made_again(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "tell", 2.54)
     assert record.verdict is not None
@@ -81,6 +83,7 @@ def test_it_is_told_everywhere_and_can_be_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
+@trains_classifiers
 def test_it_blocks_where_the_policy_says_so(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "block", 2.54)
     assert record.verdict is not None
@@ -95,6 +98,7 @@ def test_it_blocks_where_the_policy_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
+@trains_classifiers
 def test_off_stands_in_the_report(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "off", 2.54)
     assert record.screens is None
@@ -106,6 +110,7 @@ def test_off_stands_in_the_report(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
+@trains_classifiers
 def test_nothing_is_said_of_sound_rows(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "block", 1.0)
     assert record.screens is not None
@@ -126,6 +131,7 @@ class Crashing:
 
 
 @pytest.mark.proof
+@trains_classifiers
 def test_one_that_crashes_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalspec.running.screens.packed_job", lambda job: "")
     job: Any = SimpleNamespace(trials=())

@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from evalspec.language.yaml_text import write
+from tests.commands import trains_classifiers
 from tests.running.small import go
 from tests.stories.defects import SIDES, Case, write_case
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, trains_classifiers]
 
 SUITES = (
     ("iris", "logistic", 0),

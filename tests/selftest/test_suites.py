@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import trains_classifiers
 from tests.selftest.holding import holds
 from tests.shared import predictions_run
 from tests.suites.test_suites import made
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, trains_classifiers]
 
 
 def test_predictions(tmp_path_factory: pytest.TempPathFactory) -> None:

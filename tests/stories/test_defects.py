@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import trains_classifiers
 from tests.stories import defects_held_out
 from tests.stories.defects import names, told
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, trains_classifiers]
 
 FEW = tuple(names())[::6]
 HELD_OUT = tuple(defects_held_out.HELD_OUT)[::8]

@@ -22,6 +22,7 @@ from evalspec.running.journal.replay import Replay
 from evalspec.running.options import Options, default_limits
 from evalspec.running.runner import run
 from evalspec.verdict import decide
+from tests.commands import trains_classifiers
 from tests.shared import forge
 from tests.suites.test_suites import Silent, read, statuses
 from tests.verdict.test_decide import a_record
@@ -37,6 +38,7 @@ FAILS = {
 
 
 @pytest.mark.proof
+@trains_classifiers
 def test_it_fails_for_what_was_planted_and_can_be_verified_later(tmp_path: Path) -> None:
     """One run, since it takes seconds: statuses, values, and an age that is counted to the day of the record."""
     options = Options(access=Access(folder=SUITE), output=tmp_path / "run", limits=default_limits())

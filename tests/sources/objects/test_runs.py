@@ -18,6 +18,7 @@ from evalspec.running.options import Options, default_limits
 from evalspec.running.preflight import Start, refuse
 from evalspec.running.runner import run
 from evalspec.running.subjects import another_object
+from tests.commands import trains_classifiers
 from tests.running.small import Steps
 from tests.sources.objects.fake_s3 import Bucket
 from tests.sources.objects.tables import fill, parquet, rows
@@ -73,6 +74,7 @@ def measured(record: Record) -> list[dict[str, Any]]:
 
 
 @pytest.mark.proof
+@trains_classifiers
 def test_a_bucket_gives_the_record_of_the_folder(bucket: Bucket, keys: None, tmp_path: Path) -> None:
     path = in_bucket(bucket, tmp_path)
     there, here = go(path), go(spec(tmp_path, ""))

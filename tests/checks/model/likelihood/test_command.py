@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.causal_models import documents, language_models
+from tests.causal_models import documents, language_models, reads_language_models
 from tests.stories.telling import command
 
-pytestmark = pytest.mark.proof
+pytestmark = [pytest.mark.proof, reads_language_models]
 
 
 CODES = {"fp16": 0, "int4": 1}
