@@ -129,9 +129,10 @@ def from_a_thread():
     # Its list is that of the thread, which waits below.
     child = start(WAITS)
     print(child.pid, child.stdout.readline().strip())
+    told.set()
     ended.wait()
 
-ended = threading.Event()
+ended, told = threading.Event(), threading.Event()
 one = threading.Thread(target=from_a_thread, daemon=True)
 one.start()
 dead = subprocess.Popen(["true"])
@@ -139,6 +140,7 @@ os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
 left = start(LEAVES)
 print(left.stdout.readline().strip())
 left.wait()
+told.wait()
 print("ready", flush=True)
 ended.wait()
 """
