@@ -120,6 +120,17 @@ def arrow_without_pandas() -> None:
     _around("pandas", _arrow_looks_again)
 
 
+def arrow_without_pandas_once_imported() -> None:
+    """The same as soon as anybody imports pyarrow, and nothing before."""
+    _around("pyarrow", _without_pandas)
+
+
+@contextmanager
+def _without_pandas() -> Iterator[None]:
+    yield
+    arrow_without_pandas()
+
+
 @contextmanager
 def _arrow_looks_again() -> Iterator[None]:
     import pyarrow as pa

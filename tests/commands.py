@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +16,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from evalspec.cli import app
+from tests import forked
 
 trains_classifiers = pytest.mark.imports("evalspec.imports:sklearn_alone", "scipy.optimize", "scipy.stats")
 """Marker of tests whose runs tell datasets apart (`shift`), as screens of them do."""
@@ -34,6 +37,24 @@ def invoked(*arguments: str) -> Result:
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert "Traceback" not in done.output, done.output
     return done
+
+
+def forking(environment: Mapping[str, str]) -> list[str]:
+    """Words that start ``evalspec`` in a process of its own, whose children are forked where those of tests are.
+
+    Args:
+        environment: In which it is started.
+    """
+    if os.environ.get("EVALSPEC_TESTS_FORK") == "0":
+        return [sys.executable, "-m", "evalspec"]
+    return [sys.executable, "-P", str(Path(__file__).with_name("forking_command.py")), forked.address(environment)]
+
+
+def put_command(folder: Path, environment: Mapping[str, str]) -> None:
+    """Make a file ``evalspec`` in a folder, for shells that look for commands there; as `forking`."""
+    command = folder / "evalspec"
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(forking(environment))} "$@"\n')
+    command.chmod(0o755)
 
 
 def evalspec(

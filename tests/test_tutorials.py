@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import forked
 from tests.causal_models import reads_language_models
+from tests.commands import put_command
 from tests.shared import shared_folder
 
 ROOT = Path(__file__).parent.parent
@@ -115,11 +114,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     pip.chmod(0o755)
     path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     own = os.environ | {"PATH": path, "PYTHONPATH": str(site), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    if os.environ.get("EVALSPEC_TESTS_FORK") != "0":
-        command = tools / "evalspec"
-        words = [sys.executable, "-P", str(ROOT / "tests" / "forking_command.py"), forked.address(own)]
-        command.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-        command.chmod(0o755)
+    put_command(tools, own)
     return own
 
 

@@ -18,7 +18,10 @@ def main() -> None:
     # Imports make many objects that stay: looking through them for garbage again and again is a tenth of the start.
     gc.set_threshold(100_000, 50, 50)
     from evalspec.cli._app import app
+    from evalspec.imports import arrow_without_pandas_once_imported
 
+    # Whoever needs pandas imports it, and then pyarrow looks for it again.
+    arrow_without_pandas_once_imported()
     try:
         app(prog_name="evalspec")
     finally:

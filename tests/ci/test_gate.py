@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import put_command
+
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parent.parent.parent
@@ -30,8 +32,9 @@ def untimed(suite: str, folder: Path) -> Path:
 
 def gate(spec: Path, folder: Path, compare: Path | None = None) -> tuple[int, dict[str, str], str]:
     folder.mkdir()
+    put_command(folder, os.environ)
     environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "EVALSPEC_SPEC": str(spec),
         "EVALSPEC_OUTPUT": str(folder / "run"),
         "EVALSPEC_COMPARE": str(compare or ""),
