@@ -167,9 +167,11 @@ def alive_below() -> list[psutil.Process]:
 def _is_ours(process: psutil.Process) -> bool:
     try:
         words, parent = process.cmdline(), process.parent()
-        # One that was forked has the words of the server that it was forked off.
-        is_forked = str(forked.__file__) in words and parent is not None and parent.cmdline() == words
-        is_child = is_forked or any(word.startswith("evalspec.") for word in words)
+        if str(forked.__file__) in words:
+            # One that was forked has the words of the server that it was forked off.
+            is_child = parent is not None and parent.cmdline() == words
+        else:
+            is_child = any(word.startswith("evalspec.") for word in words)
         return is_child and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
