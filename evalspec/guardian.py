@@ -125,8 +125,8 @@ def _end_as(status: int | None) -> None:
     os._exit(1 if status is None else os.waitstatus_to_exitcode(status))
 
 
-def kill_below(top: int) -> bool:
-    """Kill every process below one, whatever its session; whether there was any.
+def kill_below(top: int) -> None:
+    """Kill every process below one, whatever its session.
 
     They are stopped first, the newest too, so that none starts another one meanwhile.
     """
@@ -140,7 +140,6 @@ def kill_below(top: int) -> bool:
         stopped |= new
     for pid in stopped:
         _send(pid, signal.SIGKILL)
-    return bool(stopped)
 
 
 def below(top: int) -> set[int]:

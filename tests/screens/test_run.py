@@ -28,6 +28,8 @@ from tests.commands import trains_classifiers
 from tests.running.small import Steps
 from tests.shared import forge
 
+pytestmark = [pytest.mark.proof, trains_classifiers]
+
 SPEC = """evalspec: 1
 name: screened
 policy: {{screens: {policy}}}
@@ -56,8 +58,6 @@ def made(folder: Path, policy: str, factor: float) -> tuple[Record, Path]:
     return record, written
 
 
-@pytest.mark.proof
-@trains_classifiers
 def test_it_is_told_everywhere_and_can_be_made_again(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "tell", 2.54)
     assert record.verdict is not None
@@ -82,8 +82,6 @@ def test_it_is_told_everywhere_and_can_be_made_again(tmp_path: Path) -> None:
     assert any("screens" in line for line in verify(folder).differs)
 
 
-@pytest.mark.proof
-@trains_classifiers
 def test_it_blocks_where_the_policy_says_so(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "block", 2.54)
     assert record.verdict is not None
@@ -97,8 +95,6 @@ def test_it_blocks_where_the_policy_says_so(tmp_path: Path) -> None:
     assert (undecided.word, undecided.exit_code) == ("UNDECIDED", 3)
 
 
-@pytest.mark.proof
-@trains_classifiers
 def test_off_stands_in_the_report(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "off", 2.54)
     assert record.screens is None
@@ -109,8 +105,6 @@ def test_off_stands_in_the_report(tmp_path: Path) -> None:
     assert "Nobody asked" not in (folder / "report.html").read_text()
 
 
-@pytest.mark.proof
-@trains_classifiers
 def test_nothing_is_said_of_sound_rows(tmp_path: Path) -> None:
     record, folder = made(tmp_path, "block", 1.0)
     assert record.screens is not None
@@ -130,8 +124,6 @@ class Crashing:
         return {"suspicions": [], "questions": 2}
 
 
-@pytest.mark.proof
-@trains_classifiers
 def test_one_that_crashes_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalspec.running.screens.packed_job", lambda job: "")
     job: Any = SimpleNamespace(trials=())
