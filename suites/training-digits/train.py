@@ -53,21 +53,25 @@ def views(flat):
 
 
 def scores(net, pixels):
-    hidden = np.maximum(pixels @ net["a"] + net["b"], 0)
+    hidden = pixels @ net["a"]
+    hidden += net["b"]
+    np.maximum(hidden, 0, out=hidden)
     return hidden, hidden @ net["c"] + net["d"]
 
 
 def learn(state, pixels, digits):
-    """One step of Adam; returns the loss."""
+    """One step of Adam; returns the share that the net gave to each row's digit."""
     net, many = state["parts"], len(digits)
     hidden, out = scores(net, pixels)
     out -= out.max(axis=1, keepdims=True)
     share = np.exp(out)
     share /= share.sum(axis=1, keepdims=True)
-    loss = float(-np.log(share[np.arange(many), digits] + 1e-12).mean())
-    share[np.arange(many), digits] -= 1
+    place = np.arange(many), digits
+    right = share[place]
+    share[place] = right - 1
     share /= many
-    back = (share @ net["c"].T) * (hidden > 0)
+    back = share @ net["c"].T
+    back *= hidden > 0
     slope = np.concatenate([(pixels.T @ back).ravel(), back.sum(0), (hidden.T @ share).ravel(), share.sum(0)])
     state["step"] += 1
     first, second = state["first"], state["second"]
@@ -76,8 +80,10 @@ def learn(state, pixels, digits):
     second += 0.001 * (slope - second)
     size = np.sqrt(second * (1 / (1 - 0.999 ** state["step"])))
     size += 1e-8
-    state["net"] -= RATE / (1 - 0.9 ** state["step"]) * first / size
-    return loss
+    np.divide(first, size, out=size)
+    size *= RATE / (1 - 0.9 ** state["step"])
+    state["net"] -= size
+    return right
 
 
 def accuracy(net, pixels, digits):
@@ -170,13 +176,13 @@ def main():
     with continued(asked.out / "log.jsonl", state["step"], asked.flaw) as log:
         while state["step"] < asked.steps:
             chosen = draw.integers(0, len(train[1]), BATCH)
-            loss = learn(state, train[0][chosen], train[1][chosen])
+            right = learn(state, train[0][chosen], train[1][chosen])
             if asked.flaw == "diverge" and asked.seed % 2 == 0 and state["step"] == asked.steps // 10:
                 state["net"] *= np.float32(np.nan)
             if state["step"] % EVALUATE == 0:
                 line = {
                     "t": round(time.time() - begun, 4), "step": state["step"], "samples": state["step"] * BATCH,
-                    "train_loss": loss, "val_accuracy": accuracy(state["parts"], *valid),
+                    "train_loss": float(-np.log(right + 1e-12).mean()), "val_accuracy": accuracy(state["parts"], *valid),
                 }  # fmt: skip
                 log.write(json.dumps(line) + "\n")
                 if asked.flaw == "stale" and shipped is None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evalspec.interrupts import SIGNALS
+from tests.commands import forking
 
 SPEC = """
 evalspec: 1
@@ -158,7 +159,7 @@ def test_nobody_who_reads_does_not_change_a_verdict_that_blocks(streams: str, as
     reading, writing = os.pipe()
     os.close(reading)
     path = write(tmp_path, hangs=False, holds=False)
-    command = [sys.executable, "-m", "evalspec", "run", str(path), "--trust", "--output", str(tmp_path / "run")]
+    command = [*forking(os.environ), "run", str(path), "--trust", "--output", str(tmp_path / "run")]
     ended = subprocess.run(
         [*command, *(["--json"] if as_json else [])], check=False, timeout=60,
         stdout=subprocess.PIPE if streams == "stderr" else writing,
@@ -175,7 +176,7 @@ def test_nobody_who_reads_does_not_change_a_verdict_that_blocks(streams: str, as
 def test_a_full_disk_where_it_prints(holds: bool, code: int, tmp_path: Path) -> None:
     path = write(tmp_path, hangs=False, holds=holds)
     with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "evalspec", "run", str(path), "--trust", "--output", str(tmp_path / "run")]
+        command = [*forking(os.environ), "run", str(path), "--trust", "--output", str(tmp_path / "run")]
         ended = subprocess.run(command, check=False, timeout=60, stdout=full, stderr=full)
     assert ended.returncode == (4 if holds else 1)
     assert json.loads((tmp_path / "run" / "record.json").read_text())["verdict"]["exit_code"] == code

@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.commands import forking
+
 HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE.parent.parent
 PACKAGE = "evalspec_plugin_example"
@@ -69,10 +71,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def evalspec(site: Path | None, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(str(part) for part in (site, ROOT) if part is not None)
+    environment = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    command = forking(environment) if arguments[0] == "run" else [sys.executable, "-m", "evalspec"]
     return subprocess.run(
-        [sys.executable, "-m", "evalspec", *arguments],
+        [*command, *arguments],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+        env=environment,
         capture_output=True,
         text=True,
         timeout=240,
