@@ -182,7 +182,8 @@ def main():
             if state["step"] % EVALUATE == 0:
                 line = {
                     "t": round(time.time() - begun, 4), "step": state["step"], "samples": state["step"] * BATCH,
-                    "train_loss": float(-np.log(right + 1e-12).mean()), "val_accuracy": accuracy(state["parts"], *valid),
+                    "train_loss": float(-np.log(right + 1e-12).mean()),
+                    "val_accuracy": accuracy(state["parts"], *valid),
                 }  # fmt: skip
                 log.write(json.dumps(line) + "\n")
                 if asked.flaw == "stale" and shipped is None:
