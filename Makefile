@@ -1,8 +1,9 @@
 # Two commands do everything: `make quickstart` and `make test`. Both set up .venv/ in this folder first.
 SHELL := /bin/bash
-# Where Debian's Python can make environments it is taken: it is compiled with profiles, unlike what pyenv compiles, and
-# all of the tests take a fifth less in it.
-PYTHON ?= $(shell for one in /usr/bin/python3.11 python3; do $$one -c 'import ensurepip' 2>/dev/null && break; done; echo $$one)
+# The system's Python of the same version, where it can make environments: Debian's is compiled with profiles, unlike what
+# pyenv compiles, and all of the tests take a fifth less in it.
+PYTHON ?= $(shell one=$$(python3 -c 'import sys; print("/usr/bin/python%d.%d" % sys.version_info[:2])'); \
+	$$one -c 'import ensurepip' 2>/dev/null && echo $$one || echo python3)
 BIN := .venv/bin
 
 export OMP_NUM_THREADS ?= 1
@@ -73,7 +74,7 @@ places: setup
 
 # The commands that need no extra, in an environment that has none.
 base:
-	@PYTHON=$(PYTHON) bash tests/base_install.sh
+	@PYTHON="$(PYTHON)" bash tests/base_install.sh
 
 # On a machine with CUDA and no network: the GPU tests, the full ResNet-50 and a small language model, from this checkout and a folder of wheels.
 WHEELS ?= wheels

@@ -151,15 +151,6 @@ class _LaterAttribute:
     def __getattr__(self, name: str) -> Any:
         return getattr(_imported(*self._place), name)
 
-    def __contains__(self, one: object) -> bool:
-        return one in _imported(*self._place)
-
-    def __getitem__(self, key: Any) -> Any:
-        return _imported(*self._place)[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(_imported(*self._place))
-
     def __reduce__(self) -> tuple[Callable[[str, str], Any], tuple[str, str]]:
         return _imported, self._place
 
@@ -297,23 +288,6 @@ def rouge_alone() -> None:
         return
     with hidden("sklearn", "scipy.stats", "pandas"):
         import rouge_score.rouge_scorer  # noqa: F401
-
-
-def evaluate_alone() -> None:
-    """Keep the evaluate library from importing transformers' pipelines, and torch with them, until they are used.
-
-    It has an evaluator of pipelines, which no metric uses; without it it takes less than half as long.
-
-    Raises:
-        ImportError: It is not installed.
-    """
-    # What is imported already has taken nothing of a stand-in, and would keep one for good.
-    if "transformers" in sys.modules or importlib.util.find_spec("transformers") is None:
-        import evaluate
-
-        return
-    with later("transformers.pipelines"):
-        import evaluate  # noqa: F401
 
 
 def skops_without_torch() -> None:

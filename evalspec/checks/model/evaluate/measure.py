@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from evalspec.errors import InputError, NotRunError
 from evalspec.evidence.estimate import Estimate, Parts
 from evalspec.evidence.record import Counts
-from evalspec.imports import evaluate_alone
 from evalspec.language.parts import CheckResult
 from evalspec.pipeline.untrusted_code import first_line
 from evalspec.scoring.scored_rows import needs_task
@@ -71,7 +70,6 @@ def scorer(
     # Read when the library is first imported: it copies modules to where this points.
     os.environ.setdefault("HF_MODULES_CACHE", str(folder))
     try:
-        evaluate_alone()
         import evaluate
     except ImportError as error:
         raise NotRunError("the evaluate library is not installed: pip install 'evalspec-gate[huggingface]'") from error

@@ -82,7 +82,7 @@ def test_of_several_numbers_the_one_that_is_called_so_counts() -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.imports("evalspec.imports:evaluate_alone")
+@pytest.mark.imports("evaluate")
 @pytest.mark.parametrize("trusted", [True, False])
 def test_it_runs_only_under_trust(trusted: bool, tmp_path: Path) -> None:
     (tmp_path / "cost.py").write_text(COST)
