@@ -53,9 +53,7 @@ def views(flat):
 
 
 def scores(net, pixels):
-    hidden = pixels @ net["a"]
-    hidden += net["b"]
-    np.maximum(hidden, 0, out=hidden)
+    hidden = np.maximum(pixels @ net["a"] + net["b"], 0)
     return hidden, hidden @ net["c"] + net["d"]
 
 
@@ -70,8 +68,7 @@ def learn(state, pixels, digits):
     right = share[place]
     share[place] = right - 1
     share /= many
-    back = share @ net["c"].T
-    back *= hidden > 0
+    back = (share @ net["c"].T) * (hidden > 0)
     slope = np.concatenate([(pixels.T @ back).ravel(), back.sum(0), (hidden.T @ share).ravel(), share.sum(0)])
     state["step"] += 1
     first, second = state["first"], state["second"]
@@ -80,9 +77,7 @@ def learn(state, pixels, digits):
     second += 0.001 * (slope - second)
     size = np.sqrt(second * (1 / (1 - 0.999 ** state["step"])))
     size += 1e-8
-    np.divide(first, size, out=size)
-    size *= RATE / (1 - 0.9 ** state["step"])
-    state["net"] -= size
+    state["net"] -= RATE / (1 - 0.9 ** state["step"]) * first / size
     return right
 
 
