@@ -1,7 +1,7 @@
 # Two commands do everything: `make quickstart` and `make test`. Both set up .venv/ in this folder first.
 SHELL := /bin/bash
 # The system's Python of the same version, where it can make environments: Debian's is compiled with profiles, unlike what
-# pyenv compiles, and all of the tests take a fifth less in it.
+# pyenv compiles; tests of statistics take a fifth less in it, `validate` a third.
 PYTHON ?= $(shell one=$$(python3 -c 'import sys; print("/usr/bin/python%d.%d" % sys.version_info[:2])'); \
 	$$one -c 'import ensurepip' 2>/dev/null && echo $$one || echo python3)
 BIN := .venv/bin
