@@ -34,10 +34,10 @@ setup: .venv/dev.stamp
 	@$(COMPILE)
 	@touch $@
 
-.venv/dev.stamp: .venv/all.stamp
-	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --group dev
+.venv/dev.stamp: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]' --group dev
 	@$(COMPILE)
-	@touch $@
+	@touch .venv/all.stamp $@
 
 # Debian's Chromium for the tests in a real browser; without it they are skipped and say so.
 browser:

@@ -205,7 +205,7 @@ def family(folder: Path, *, most_steps: int = 300) -> None:
     altered(own, folder / "fp16", halved)
     altered(own, folder / "int4", rounded(7))
     tokenizer(copied(own, "begins_twice"), begins=2)
-    train(folder / "other_tokens", steps=min(80, most_steps), merges=254)
+    train(folder / "other_tokens", steps=min(50, most_steps), merges=254)
     positional(folder / "positional", steps=min(300, most_steps))
 
 

@@ -8,6 +8,7 @@ it in its hands.
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 TraceFunction = Callable[[FrameType, str, Any], Any]
@@ -187,6 +188,21 @@ def install() -> None:
                         Path(os.environ[LOG]))  # fmt: skip
     threading.settrace(follower)
     sys.settrace(follower)
+    builtins.__import__ = unfollowed(builtins.__import__)
+
+
+def unfollowed(load: Callable[..., ModuleType]) -> Callable[..., ModuleType]:
+    """An import of whose code nothing is heard: no value is in the hands of a module that is being loaded."""
+
+    def loading(*arguments: Any, **named: Any) -> ModuleType:
+        follower = sys.gettrace()
+        sys.settrace(None)
+        try:
+            return load(*arguments, **named)
+        finally:
+            sys.settrace(follower)
+
+    return loading
 
 
 def follow(arguments: Sequence[str], marks: Marks, folder: Path) -> dict[str, dict[str, set[str]]]:

@@ -29,7 +29,7 @@ ALL = {
     "documents/exact_duplicates",
 }  # fmt: skip
 TIMED = {"latency/ttft_p90", "latency/tpot_p90", "latency/user_rate_p10"}
-UNTOLD = ("compression.speed=false", "latency.processes=5")
+UNTOLD = ("compression.speed=false", "latency.processes=5", "latency.queries=250")
 """No speed beside what is required, and no processes beside the first."""
 RED = {"likelihood/top_token_flips", "compression/flip_rate"}
 
