@@ -18,10 +18,9 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
 
-# Installing uses one processor, and so does mypy, which takes as long as the tests take to be collected.
+# Installing uses one processor, and so does the base install; mypy takes as long as collecting the tests does.
 test:
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target setup browser base
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=line lint unit
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit base
 
 setup: .venv/dev.stamp
 
@@ -49,11 +48,11 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: setup
+unit: setup browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not served and not engines and not places and not proof"
 
 # Simulations and campaigns that take minutes: the statistics on designs of other shapes, whole gates, random faults.
-proof: setup
+proof: setup browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "proof and not served and not engines and not places"
 
 # The documentation as a site in site/, to be read from disk or put on a server; a warning is an error.

@@ -10,7 +10,7 @@ if [ ! -x "$python" ]; then
   "${PYTHON:-python3}" -m venv .venv-base
   "$python" -m pip install -qq --upgrade pip
 fi
-"$python" -m pip install -qq --constraint constraints.txt --force-reinstall --no-deps .
+# What is in a folder is installed again, whatever its version.
 "$python" -m pip install -qq --constraint constraints.txt .
 cp -r reports/sample suites/predictions "$work"
 cd "$work"

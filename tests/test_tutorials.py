@@ -94,8 +94,11 @@ def do(page: Path, folder: Path, environment: dict[str, str], before: Callable[[
             path.write_text(f"{text}\n{step.text}" if text else step.text, encoding="utf-8")
 
 
-_SKLEARN = pytest.mark.imports("sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing")
+_SKLEARN = pytest.mark.imports(
+    "evalspec.imports:skops_without_torch", "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing"
+)
 IMPORTS = {
+    "start": _SKLEARN,
     "github": _SKLEARN,
     "sklearn": _SKLEARN,
     "torch": pytest.mark.imports("torch._dynamo", "torch.export"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +75,8 @@ def answers(path: Path, *, right: bool, rows: int = ROWS) -> None:
 
 
 def go(
-    spec: Path, out: Path, *, steps: Steps | None = None, overrides: Iterable[str] = (), trust: bool = True,
-    **options: Any,
-) -> tuple[Record, Steps]:  # fmt: skip
+    spec: Path, out: Path, *, steps: Steps | None = None, trust: bool = True, **options: Any
+) -> tuple[Record, Steps]:
     """One run, under --trust unless that is off."""
     steps = steps or Steps()
     loaded = load(spec, options=LoadOptions(trust=trust))

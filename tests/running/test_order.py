@@ -26,8 +26,10 @@ from evalspec.running.describe import without_evidence
 from evalspec.running.subjects import Subjects
 from evalspec.runtimes.sklearn import Sklearn
 from evalspec.sources.parquet import Parquet
+from tests.commands import reads_classifiers
 from tests.running.small import go
 
+pytestmark = reads_classifiers
 SUITE = Path(__file__).parents[2] / "suites" / "breast_cancer"
 SPEC = """\
 evalspec: 1
@@ -114,6 +116,7 @@ def loaded_ahead(
 
 @pytest.mark.proof
 def test_the_first_timed_check_finds_its_processes_loaded(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec.write_text(SPEC.replace("caching_audit: false", "caching_audit: false, processes: 5"))
     record, ((check, need),) = loaded_ahead(spec, monkeypatch, SharedChild.load_ahead)
     assert (check, need.model, need.dataset) == ("latency", "candidate", "test")
     assert {one.id: one.reason for one in record.checks if one.status != "measured"} == {}

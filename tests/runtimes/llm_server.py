@@ -235,7 +235,7 @@ class _Handler(BaseHTTPRequestHandler):
         if mode in REFUSALS:
             self._json(400, {"error": REFUSALS[mode]})
         elif mode in statuses and not (mode == "401" and self.headers.get("Authorization") == "Bearer sk-secret"):
-            self._json(int(mode), {"error": {"message": statuses[mode]}}, {"Retry-After": "1"} if mode == "429" else {})
+            self._json(int(mode), {"error": {"message": statuses[mode]}}, {"Retry-After": "0"} if mode == "429" else {})
         elif mode == "echo":
             self._stream("none", body | {"said": f"key: {key}"}, began)
         elif self.server.score is not None and body.get("echo"):
