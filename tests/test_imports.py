@@ -191,7 +191,18 @@ import colorsys
 
 @pytest.mark.parametrize(
     "code",
-    [ARROW, SERIES, SKOPS, ROUGE, TOOLS, THREADS, SKLEARN, GIVEN, LATER, HIDDEN],
+    [
+        ARROW,
+        SERIES,
+        pytest.param(SKOPS, marks=pytest.mark.proof),
+        ROUGE,
+        TOOLS,
+        THREADS,
+        SKLEARN,
+        GIVEN,
+        LATER,
+        HIDDEN,
+    ],
     ids=["arrow", "series", "skops", "rouge", "tools", "threads", "sklearn", "given", "later", "hidden"],
 )
 def test_it_is_done_without_and_works_when_asked_for(code: str) -> None:
@@ -199,6 +210,7 @@ def test_it_is_done_without_and_works_when_asked_for(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.proof
 def test_where_other_code_may_run_scikit_learn_is_whole() -> None:
     said = {
         how: subprocess.run([sys.executable, "-c", WHOLE, how], check=True, capture_output=True, text=True).stdout

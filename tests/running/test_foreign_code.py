@@ -90,7 +90,7 @@ datasets:
 model:
   - {check: quality, dataset: test, require: [accuracy >= 50 %]}
 system:
-  - {check: latency, dataset: test, require: [latency_p50 <= 5 s]}
+  - {check: latency, dataset: test, processes: 5, require: [latency_p50 <= 5 s]}
 """,
     "texts": """
 models:
