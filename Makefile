@@ -18,7 +18,8 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
 
-# Installing uses one processor, and so does the base install; mypy takes as long as collecting the tests does.
+# All three at once: what installs leaves a processor free for the base install, and mypy takes as long as collecting the
+# tests does.
 test:
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit base
 
@@ -33,7 +34,8 @@ setup: .venv/dev.stamp
 	@$(COMPILE)
 	@touch $@
 
-.venv/dev.stamp: .venv/bin/python pyproject.toml constraints.txt
+# One after the other where both are wanted.
+.venv/dev.stamp: .venv/bin/python pyproject.toml constraints.txt $(if $(filter quickstart,$(MAKECMDGOALS)),.venv/all.stamp)
 	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]' --group dev
 	@$(COMPILE)
 	@touch .venv/all.stamp $@

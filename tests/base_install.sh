@@ -10,7 +10,7 @@ if [ ! -x "$python" ]; then
   "${PYTHON:-python3}" -m venv .venv-base
   "$python" -m pip install -qq --upgrade pip
 fi
-# What is in a folder is installed again, whatever its version.
+# pip installs a local folder again, even where its version is the same.
 "$python" -m pip install -qq --constraint constraints.txt .
 cp -r reports/sample suites/predictions "$work"
 cd "$work"

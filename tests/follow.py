@@ -188,13 +188,13 @@ def install() -> None:
                         Path(os.environ[LOG]))  # fmt: skip
     threading.settrace(follower)
     sys.settrace(follower)
-    builtins.__import__ = unfollowed(builtins.__import__)
+    builtins.__import__ = untraced(builtins.__import__)
 
 
-def unfollowed(load: Callable[..., ModuleType]) -> Callable[..., ModuleType]:
-    """An import of whose code nothing is heard: no value is in the hands of a module that is being loaded."""
+def untraced(load: Callable[..., ModuleType]) -> Callable[..., ModuleType]:
+    """Imports without tracing: a module that is being loaded holds no value."""
 
-    def loading(*arguments: Any, **named: Any) -> ModuleType:
+    def importing(*arguments: Any, **named: Any) -> ModuleType:
         follower = sys.gettrace()
         sys.settrace(None)
         try:
@@ -202,7 +202,7 @@ def unfollowed(load: Callable[..., ModuleType]) -> Callable[..., ModuleType]:
         finally:
             sys.settrace(follower)
 
-    return loading
+    return importing
 
 
 def follow(arguments: Sequence[str], marks: Marks, folder: Path) -> dict[str, dict[str, set[str]]]:

@@ -191,19 +191,8 @@ import colorsys
 
 @pytest.mark.parametrize(
     "code",
-    [
-        ARROW,
-        SERIES,
-        pytest.param(SKOPS, marks=pytest.mark.proof),
-        ROUGE,
-        TOOLS,
-        THREADS,
-        SKLEARN,
-        GIVEN,
-        LATER,
-        HIDDEN,
-    ],
-    ids=["arrow", "series", "skops", "rouge", "tools", "threads", "sklearn", "given", "later", "hidden"],
+    [ARROW, SERIES, ROUGE, TOOLS, THREADS, SKLEARN, GIVEN, LATER, HIDDEN, pytest.param(SKOPS, marks=pytest.mark.proof)],
+    ids=["arrow", "series", "rouge", "tools", "threads", "sklearn", "given", "later", "hidden", "skops"],
 )
 def test_it_is_done_without_and_works_when_asked_for(code: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

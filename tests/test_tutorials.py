@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.causal_models import reads_language_models
-from tests.commands import put_command
+from tests.commands import put_command, reads_classifiers
 from tests.shared import shared_folder
 
 ROOT = Path(__file__).parent.parent
@@ -95,7 +95,7 @@ def do(page: Path, folder: Path, environment: dict[str, str], before: Callable[[
 
 
 _SKLEARN = pytest.mark.imports(
-    "evalspec.imports:skops_without_torch", "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing"
+    *reads_classifiers.args, "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing"
 )
 IMPORTS = {
     "start": _SKLEARN,

@@ -40,7 +40,7 @@ models:
 datasets:
   test: {kind: parquet, path: test.parquet, label: diagnosis, key: id}
 system:
-  - {check: latency, dataset: test, caching_audit: false, require: [latency_p50 <= 1000 ms]}
+  - {check: latency, dataset: test, caching_audit: false, processes: 5, require: [latency_p50 <= 1000 ms]}
 model:
   - {check: quality, dataset: test, positive: malignant, require: [accuracy >= 60 %, accuracy >= baseline - 20 pp]}
   - {check: calibration, dataset: test, require: [ece <= 0.5]}
@@ -116,7 +116,6 @@ def loaded_ahead(
 
 @pytest.mark.proof
 def test_the_first_timed_check_finds_its_processes_loaded(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec.write_text(SPEC.replace("caching_audit: false", "caching_audit: false, processes: 5"))
     record, ((check, need),) = loaded_ahead(spec, monkeypatch, SharedChild.load_ahead)
     assert (check, need.model, need.dataset) == ("latency", "candidate", "test")
     assert {one.id: one.reason for one in record.checks if one.status != "measured"} == {}

@@ -30,7 +30,7 @@ ALL = {
 }  # fmt: skip
 TIMED = {"latency/ttft_p90", "latency/tpot_p90", "latency/user_rate_p10"}
 UNTOLD = ("compression.speed=false", "latency.processes=5", "latency.queries=250")
-"""No speed beside what is required, and no processes beside the first."""
+"""No speed beside what is required, and of latency half of the queries, in the first processes alone."""
 RED = {"likelihood/top_token_flips", "compression/flip_rate"}
 
 

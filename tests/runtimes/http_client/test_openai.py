@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from evalspec.running.samples import read_samples as read_kept
 from evalspec.running.samples import write_samples
 from evalspec.running.subjects import not_as_asked
 from evalspec.runtimes.http import Http
+from evalspec.runtimes.http_client import loaded, readiness
 from evalspec.runtimes.http_client.openai import events, read
 from evalspec.runtimes.http_client.wire import HttpError, Reply, again_after_s
 from evalspec.timing.streams import counts_differ, facts, miscounted, times_ms, tokens, truncated
@@ -246,6 +248,21 @@ def test_what_goes_wrong_is_one_sentence(mode: str, words: str, quick: Playing, 
         served.predict_all(TABLE.slice(0, 1))
     served.loaded.close()
     assert words in str(caught.value), str(caught.value)
+
+
+def test_a_row_is_asked_again_when_the_server_says_so(
+    quick: Playing, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(loaded, "time", SimpleNamespace(sleep=waits.append))
+    monkeypatch.setattr(loaded, "again_after_s", lambda _: 7.0 if len(waits) else 100.0)
+    http = Http.model_validate({k: v for k, v in fields(quick, "429").items() if k != "tokenizer"})
+    access = Access(tmp_path)
+    served = Served(http, http.load(access), access, DatasetFacts("d"))
+    with pytest.raises(InputError):
+        served.predict_all(TABLE.slice(0, 1))
+    served.loaded.close()
+    assert waits == [loaded.LONGEST_WAIT_S, *[7.0] * (readiness.TRIES - 2)]
 
 
 def observed(model: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
