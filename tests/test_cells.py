@@ -164,8 +164,9 @@ def rows(seed: int, n: int = 400) -> pa.Table:
     })  # fmt: skip
 
 
+@pytest.mark.proof
 @pytest.mark.processes
-@pytest.mark.parametrize("engine", [None, pytest.param("local:2", marks=pytest.mark.proof)])
+@pytest.mark.parametrize("engine", [None, "local:2"])
 def test_nanoseconds_are_values_like_others_in_every_check(engine: str | None, tmp_path: Path) -> None:
     test = rows(2)
     test = pa.concat_tables([test, test.slice(0, 2)])

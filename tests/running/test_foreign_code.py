@@ -133,7 +133,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", WATCHED)
+@pytest.mark.parametrize("kind", [pytest.param("classes", marks=pytest.mark.proof), "texts", "values"])
 def test_a_model_is_asked_without_pandas(kind: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=ROWS)

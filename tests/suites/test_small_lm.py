@@ -29,8 +29,8 @@ ALL = {
     "documents/exact_duplicates",
 }  # fmt: skip
 TIMED = {"latency/ttft_p90", "latency/tpot_p90", "latency/user_rate_p10"}
-UNTOLD = ("compression.speed=false", "latency.processes=5", "latency.queries=250")
-"""No speed beside what is required, and of latency half of the queries, in the first processes alone."""
+UNTOLD = ("compression.speed=false", "latency.processes=5")
+"""No speed beside what is required, and no processes beside the first."""
 RED = {"likelihood/top_token_flips", "compression/flip_rate"}
 
 
