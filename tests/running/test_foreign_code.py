@@ -133,7 +133,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", [pytest.param("classes", marks=pytest.mark.proof), "texts", "values"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.proof if kind == "classes" else ()) for kind in WATCHED]
+)
 def test_a_model_is_asked_without_pandas(kind: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=ROWS)
