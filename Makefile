@@ -10,9 +10,6 @@ export OMP_NUM_THREADS ?= 1
 # Hundreds of processes are started: without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-# pip compiles one file after the other, and the tests of libraries with them, which nobody imports.
-COMPILE := $(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
-
 .PHONY: quickstart test proof lint unit served engines places base setup browser gpu site clean
 
 quickstart: .venv/all.stamp
@@ -29,15 +26,14 @@ setup: .venv/dev.stamp
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -qq --upgrade pip
 
+# Of 20,000 files few are ever imported: these are compiled then, and kept.
 .venv/all.stamp: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]'
-	@$(COMPILE)
 	@touch $@
 
 # One after the other where both are wanted.
 .venv/dev.stamp: .venv/bin/python pyproject.toml constraints.txt $(if $(filter quickstart,$(MAKECMDGOALS)),.venv/all.stamp)
 	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]' --group dev
-	@$(COMPILE)
 	@touch .venv/all.stamp $@
 
 # Debian's Chromium for the tests in a real browser; without it they are skipped and say so.

@@ -11,7 +11,7 @@ if [ ! -x "$python" ]; then
   "$python" -m pip install -qq --upgrade pip
 fi
 # pip installs a local folder again, even where its version is the same.
-"$python" -m pip install -qq --constraint constraints.txt .
+"$python" -m pip install -qq --no-compile --constraint constraints.txt .
 cp -r reports/sample suites/predictions "$work"
 cd "$work"
 "$python" -m evalspec --help >/dev/null

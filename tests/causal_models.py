@@ -66,7 +66,7 @@ def tokenizer(folder: Path, *, begins: int = 1, merges: int = 0) -> None:
         vocab_size=2 + len(alphabet) + merges, special_tokens=[BEGIN, END], initial_alphabet=alphabet,
         show_progress=False, max_token_length=4,
     )  # fmt: skip
-    made.train_from_iterator([topics()[:100_000]] if merges else [], trainer)
+    made.train_from_iterator(topics()[:100_000].splitlines(keepends=True) if merges else [], trainer)
     made.post_processor = processors.TemplateProcessing(
         single=" ".join([BEGIN] * begins + ["$A"]), special_tokens=[(BEGIN, 0), (END, 1)]
     )

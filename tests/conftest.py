@@ -65,6 +65,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+def pytest_sessionfinish() -> None:
+    """No server of a test is left."""
+    forked.close()
+
+
 PROOF_S = 900
 """Seconds after which a proof is ended; other tests have those of the configuration."""
 

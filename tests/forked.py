@@ -10,6 +10,7 @@ started as ever, unless it is `tests.forking_command`. ``EVALSPEC_TESTS_FORK=0``
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import itertools
 import json
@@ -39,6 +40,7 @@ SCRIPT = 7
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOMS = ("answers", "checks", "pipeline", "running", "runtimes", "scoring", "screens", "sources", "tables", "timing")
 """Packages whose modules children import, and what these import."""
+STDERR = 2
 THREADS = 1
 """Of a child, unless its command says otherwise."""
 _HEAD = 8
@@ -51,43 +53,23 @@ more: tuple[str, ...] = ()
 """Modules that the children of the test at hand import beside, and functions that import, as ``module:function``."""
 
 
-class Popen:
-    """As `subprocess.Popen`, of which it has what `evalspec.processes.Guarded` uses; not only for our children."""
+class _Forked:
+    """A process that is forked off a server.
 
-    def __new__(cls, command: Sequence[str], **settings: Any) -> Any:
-        """A real one for all that is not a child of a run, and for other threads: with these their processes end."""
-        if _is_child(command):
-            is_ours = _origin is None or _origin[1] == _fixed(settings["env"])
-        else:
-            is_ours = _is_script(command, settings["cwd"])
-        if is_ours and threading.current_thread() is threading.main_thread():
-            return super().__new__(cls)
-        return subprocess.Popen(command, **settings)
+    Args:
+        address: Of the server.
+        question: What it is to be; see `_become`.
+        output: Takes what it writes.
+        passed: Descriptors that it gets beside.
+    """
 
-    def __init__(
-        self,
-        command: Sequence[str],
-        *,
-        pass_fds: Sequence[int],
-        cwd: object,
-        stdout: IO[bytes],
-        env: Mapping[str, str] | None,
-        **_: Any,
-    ) -> None:
+    def __init__(self, address: str, question: Mapping[str, Any], output: int, passed: Sequence[int]) -> None:
         self.returncode: int | None = None
-        env = os.environ if env is None else env
-        question = {"folder": str(cwd or os.getcwd()), "environment": dict(env)}
-        if _is_child(command):
-            # The descriptors have other numbers over there.
-            places = {str(descriptor): f"fd{place}" for place, descriptor in enumerate(pass_fds)}
-            question["words"] = [places.get(one, one) for one in command[4:]]
-        else:
-            question["script"] = list(command[SCRIPT:])
         # While it is open the other side lets the process live, and tells over it how that ends.
         self._channel = socket.socket(socket.AF_UNIX)
-        self._channel.connect(_server(env).address if _origin is None else _origin[0])
+        self._channel.connect(address)
         body = json.dumps(question).encode()
-        socket.send_fds(self._channel, [len(body).to_bytes(_HEAD, "big")], [stdout.fileno(), *pass_fds])
+        socket.send_fds(self._channel, [len(body).to_bytes(_HEAD, "big")], [output, *passed])
         self._channel.sendall(body)
         self.pid = int.from_bytes(_whole(self._channel, _HEAD), "big")
 
@@ -126,6 +108,41 @@ class Popen:
         self.send_signal(signal.SIGKILL)
 
 
+class Popen(_Forked):
+    """As `subprocess.Popen`, of which it has what `evalspec.processes.Guarded` uses; not only for our children."""
+
+    def __new__(cls, command: Sequence[str], **settings: Any) -> Any:
+        """A real one for all that is not a child of a run, and for other threads: with these their processes end."""
+        if _is_child(command):
+            is_ours = _origin is None or _origin[1] == _fixed(settings["env"])
+        else:
+            is_ours = _is_script(command, settings["cwd"])
+        if is_ours and threading.current_thread() is threading.main_thread():
+            return super().__new__(cls)
+        return subprocess.Popen(command, **settings)
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        pass_fds: Sequence[int],
+        cwd: object,
+        stdout: IO[bytes],
+        env: Mapping[str, str] | None,
+        **_: Any,
+    ) -> None:
+        env = os.environ if env is None else env
+        question: dict[str, Any] = {"folder": str(cwd or os.getcwd()), "environment": dict(env)}
+        if _is_child(command):
+            # The descriptors have other numbers over there.
+            places = {str(descriptor): f"fd{place}" for place, descriptor in enumerate(pass_fds)}
+            question["words"] = [places.get(one, one) for one in command[4:]]
+        else:
+            question["script"] = list(command[SCRIPT:])
+        address = _server(env).address if _origin is None else _origin[0]
+        super().__init__(address, question, stdout.fileno(), pass_fds)
+
+
 def _is_child(command: Sequence[str]) -> bool:
     return list(command[1:4]) == ["-P", "-m", CHILD]
 
@@ -161,32 +178,47 @@ def _fixed(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(fixed.items()))
 
 
-def _server(environment: Mapping[str, str]) -> _Server:
-    key = more, _fixed(environment)
+def _server(environment: Mapping[str, str], modules: tuple[str, ...] | None = None) -> _Server:
+    """The server that has imported these modules beside what all have; by default those of the test at hand."""
+    modules = more if modules is None else modules
+    key = modules, _fixed(environment)
     if key in _servers and not _servers[key].alive:
         _servers.pop(key).close()
     if key not in _servers:
-        _servers[key] = _Server(dict(environment), more)
+        _servers[key] = _Server(dict(environment), modules)
     return _servers[key]
 
 
-class _Server:
-    """The process that forks, and where it listens."""
+def close() -> None:
+    """End all servers of this process."""
+    for server in _servers.values():
+        server.close()
+    _servers.clear()
 
-    def __init__(self, environment: dict[str, str], modules: Sequence[str]) -> None:
+
+class _Server:
+    """The process that forks, and where it listens; one that imports more is forked off the one that does not."""
+
+    def __init__(self, environment: dict[str, str], modules: tuple[str, ...]) -> None:
         self._listening = socket.socket(socket.AF_UNIX)
         # A name that is no file.
         self._listening.bind(f"\0evalspec-tests-{os.getpid()}-{next(_numbers)}")
         self._listening.listen(128)
         self.address = self._listening.getsockname().decode()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__, str(self._listening.fileno()), str(os.getpid()), *modules],
-            pass_fds=[self._listening.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
+        self._process: subprocess.Popen[bytes] | _Forked
+        if modules:
+            question = {"folder": ROOT, "environment": environment, "modules": modules}
+            first = _server(environment, ()).address
+            self._process = _Forked(first, question, STDERR, [self._listening.fileno()])
+        else:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", __file__, str(self._listening.fileno()), str(os.getpid())],
+                pass_fds=[self._listening.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+            )
 
     @property
     def alive(self) -> bool:
@@ -194,8 +226,10 @@ class _Server:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """Let it go."""
+        """End it, if it has not ended."""
         self._listening.close()
+        self._process.terminate()
+        self._process.wait()
 
 
 def _whole(channel: socket.socket, length: int) -> bytes:
@@ -292,7 +326,9 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         os.chdir(question["folder"])
         os.environ.clear()
         os.environ.update(question["environment"])
-        if "script" in question:
+        if "modules" in question:
+            _serve_more(question["modules"], *passed)
+        elif "script" in question:
             _run_script(question["script"], *passed)
         else:
             _run_child(question["words"], passed)
@@ -323,6 +359,15 @@ def _run_child(words: Sequence[str], passed: Sequence[int]) -> None:
     child.main()
 
 
+def _serve_more(modules: Sequence[str], listening: int) -> None:
+    """Be a server that has imported these modules beside what its parent has."""
+    from evalspec.processes import die_with_parent
+
+    die_with_parent(os.getppid())
+    _import(modules)
+    _serve_on(listening)
+
+
 def _run_script(words: Sequence[str], announced: int) -> None:
     """Be a script below its guardian, as `guardian.main` makes one."""
     guardian.stand(os.getppid(), announced, adopts=False)
@@ -331,7 +376,7 @@ def _run_script(words: Sequence[str], announced: int) -> None:
     runpy.run_path(words[0], run_name="__main__")
 
 
-def _import(modules: Sequence[str]) -> None:
+def _import_rooms() -> None:
     """What children import of this package, and of libraries what all of them need: one more would be in each."""
     from evalspec.imports import numpy_without_tools
 
@@ -344,6 +389,9 @@ def _import(modules: Sequence[str]) -> None:
         package = importlib.import_module(f"evalspec.{room}")
         for one in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(one.name)
+
+
+def _import(modules: Sequence[str]) -> None:
     for name in modules:
         module, _, function = name.partition(":")
         imported = importlib.import_module(module)
@@ -351,14 +399,16 @@ def _import(modules: Sequence[str]) -> None:
             getattr(imported, function)()
 
 
-if __name__ == "__main__":
-    import gc
+def _serve_on(listening: int) -> None:
+    gc.collect()
+    gc.freeze()
+    with socket.socket(fileno=listening) as one:
+        serve(one)
 
+
+if __name__ == "__main__":
     from evalspec.processes import die_with_parent
 
     die_with_parent(int(sys.argv[2]))
-    _import(sys.argv[3:])
-    gc.collect()
-    gc.freeze()
-    with socket.socket(fileno=int(sys.argv[1])) as one:
-        serve(one)
+    _import_rooms()
+    _serve_on(int(sys.argv[1]))

@@ -6,6 +6,7 @@ By hand: ``python -m tests.campaigns.faults --runs 1000 --seed 1 FOLDER``; each 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -26,6 +27,7 @@ import pyarrow.parquet as pq
 
 from evalspec.errors import EvalspecError
 from evalspec.records.verify import verify
+from tests.commands import forking
 
 MARK = "EVALSPEC_TEST_CAMPAIGN"
 LIMIT_S = 120.0
@@ -87,8 +89,17 @@ def write(folder: Path) -> None:
         )
 
 
-def start(folder: Path, *options: str, most_bytes: int | None = None) -> subprocess.Popen[str]:
-    """A run in a process group of its own."""
+def start(folder: Path, *options: str, most_bytes: int | None = None, forks: bool = False) -> subprocess.Popen[str]:
+    """A run in a process of its own.
+
+    Args:
+        folder: Of the spec.
+        options: Of the command.
+        most_bytes: Of a file.
+        forks: Its children are forked, as those of most tests are.
+    """
+    environment = os.environ | {MARK: str(folder)}
+    words = forking(environment) if forks else [sys.executable, "-m", "evalspec"]
 
     def limited() -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
@@ -97,9 +108,8 @@ def start(folder: Path, *options: str, most_bytes: int | None = None) -> subproc
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
 
     return subprocess.Popen(
-        [sys.executable, "-m", "evalspec", "run", "evalspec.yaml", "--trust", "--output", "run", *options],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limited,
-        env=os.environ | {MARK: str(folder)},
+        [*words, "run", "evalspec.yaml", "--trust", "--output", "run", *options],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=limited, env=environment,
     )  # fmt: skip
 
 
@@ -214,7 +224,8 @@ def one(folder: Path, seed: int) -> tuple[str, list[str]]:
     most = int(np.exp(rng.uniform(np.log(500), np.log(200_000)))) if name == "fill" else None
     scene = Scene(folder, start(folder, most_bytes=most), rng)
     moment = float(rng.uniform(0.0, 6.0))
-    time.sleep(moment)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        scene.running.wait(moment)
     done = f"{name} at {moment:.2f} s"
     wrong: list[str] = []
     early = scene.running.poll() is None
@@ -306,7 +317,7 @@ def _resumed(folder: Path, kept: set[str]) -> list[str]:
     """The run is gone on with, everything put back: it ends READY, and nothing is measured again."""
     finished = (folder / "run" / "record.json").exists()
     write(folder)
-    process = start(folder, *(["--resume"] if (folder / "run").exists() else []))
+    process = start(folder, *(["--resume"] if (folder / "run").exists() else []), forks=True)
     wrong = _end(process)
     said = f"after --resume the exit code is {process.returncode}"
     if process.returncode == 2 and (finished or not kept):
