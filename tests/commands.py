@@ -20,7 +20,9 @@ from tests import forked
 
 trains_classifiers = pytest.mark.imports("evalspec.imports:sklearn_alone", "scipy.optimize", "scipy.stats")
 """Marker of tests whose runs tell datasets apart (`shift`), as screens of them do."""
-reads_classifiers = pytest.mark.imports("evalspec.imports:skops_without_torch")
+reads_classifiers = pytest.mark.imports(
+    "evalspec.imports:skops_without_torch", "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing"
+)
 """Marker of tests whose runs have a model of scikit-learn in a file of skops, which each process would import."""
 
 

@@ -94,13 +94,10 @@ def do(page: Path, folder: Path, environment: dict[str, str], before: Callable[[
             path.write_text(f"{text}\n{step.text}" if text else step.text, encoding="utf-8")
 
 
-_SKLEARN = pytest.mark.imports(
-    *reads_classifiers.args, "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing"
-)
 IMPORTS = {
-    "start": _SKLEARN,
-    "github": _SKLEARN,
-    "sklearn": _SKLEARN,
+    "start": reads_classifiers,
+    "github": reads_classifiers,
+    "sklearn": reads_classifiers,
     "torch": pytest.mark.imports("torch._dynamo", "torch.export"),
     "huggingface": reads_language_models,
 }

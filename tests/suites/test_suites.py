@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from evalspec.records.verify import verify
-from tests.commands import evalspec, overriding
+from tests.commands import evalspec, overriding, reads_classifiers
 from tests.selftest.holding import holds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,7 +132,12 @@ def statuses(record: dict[str, Any], blocking: bool) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["digits", *(pytest.param(name, marks=pytest.mark.proof) for name in EXPECTED if name != "digits")]
+    "name",
+    [
+        "digits",
+        pytest.param("digits-flawed", marks=pytest.mark.proof),
+        pytest.param("breast_cancer", marks=[pytest.mark.proof, reads_classifiers]),
+    ],
 )
 def test_suite(name: str, tmp_path: Path) -> None:
     """One test for each suite, since a run takes seconds: verdict, every status, reasons, chance."""
@@ -187,7 +192,9 @@ UNTIMED = {
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("path", list(UNTIMED))
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=reads_classifiers if path.startswith("text/") else ()) for path in UNTIMED]
+)
 def test_suite_without_timings(path: str, tmp_path: Path) -> None:
     """Every blocking requirement holds, and the plan had said that it would; a chart of speed is left out."""
     if path == "digits/compression.yaml" and saturates():
