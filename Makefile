@@ -26,7 +26,7 @@ setup: .venv/dev.stamp
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -qq --upgrade pip
 
-# Of 20,000 files few are ever imported: these are compiled then, and kept.
+# Few of the 20,000 files that pip installs are ever imported; Python compiles those when they first are, and keeps that.
 .venv/all.stamp: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]'
 	@touch $@

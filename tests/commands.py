@@ -23,7 +23,7 @@ trains_classifiers = pytest.mark.imports("evalspec.imports:sklearn_alone", "scip
 reads_classifiers = pytest.mark.imports(
     "evalspec.imports:skops_without_torch", "sklearn.linear_model", "sklearn.pipeline", "sklearn.preprocessing"
 )
-"""Marker of tests whose runs have a model of scikit-learn in a file of skops, which each process would import."""
+"""Marker of tests whose runs read a model of scikit-learn from a file of skops, which imports all of this."""
 
 
 def overriding(fields: Iterable[str]) -> list[str]:

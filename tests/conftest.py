@@ -65,6 +65,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish() -> None:
     """No server of a test is left."""
     forked.close()

@@ -1,7 +1,7 @@
 """Children of runs in a test process are forked off a server that has imported what all of them import.
 
 A run starts three processes or more, and most of what they do in a test is to import. A test whose children all import
-more says so (``@pytest.mark.imports("torch")``). Processes of
+more says so (``@pytest.mark.imports("torch")``): their server is forked off the one that all have. Processes of
 `evalspec.running.children.child` are forked that this very process starts, or one that was forked, and so are the
 scripts in Python that they guard, as trainings and servers are; what a command in a process of its own starts is
 started as ever, unless it is `tests.forking_command`. ``EVALSPEC_TESTS_FORK=0`` has all of them started as ever.
@@ -189,6 +189,11 @@ def _server(environment: Mapping[str, str], modules: tuple[str, ...] | None = No
     return _servers[key]
 
 
+def servers() -> set[int]:
+    """Numbers of the processes that are servers of this one."""
+    return {server.pid for server in _servers.values()}
+
+
 def close() -> None:
     """End all servers of this process."""
     for server in _servers.values():
@@ -200,25 +205,31 @@ class _Server:
     """The process that forks, and where it listens; one that imports more is forked off the one that does not."""
 
     def __init__(self, environment: dict[str, str], modules: tuple[str, ...]) -> None:
-        self._listening = socket.socket(socket.AF_UNIX)
-        # A name that is no file.
-        self._listening.bind(f"\0evalspec-tests-{os.getpid()}-{next(_numbers)}")
-        self._listening.listen(128)
-        self.address = self._listening.getsockname().decode()
         self._process: subprocess.Popen[bytes] | _Forked
-        if modules:
-            question = {"folder": ROOT, "environment": environment, "modules": modules}
-            first = _server(environment, ()).address
-            self._process = _Forked(first, question, STDERR, [self._listening.fileno()])
-        else:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(self._listening.fileno()), str(os.getpid())],
-                pass_fds=[self._listening.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,
-            )
+        # Only the server keeps it: when that has ended, nobody waits for an answer.
+        with socket.socket(socket.AF_UNIX) as listening:
+            # A name that is no file.
+            listening.bind(f"\0evalspec-tests-{os.getpid()}-{next(_numbers)}")
+            listening.listen(128)
+            self.address = listening.getsockname().decode()
+            if modules:
+                question = {"folder": ROOT, "environment": environment, "modules": modules}
+                first = _server(environment, ()).address
+                self._process = _Forked(first, question, STDERR, [listening.fileno()])
+            else:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", __file__, str(listening.fileno()), str(os.getpid())],
+                    pass_fds=[listening.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    env=environment,
+                    start_new_session=True,
+                )
+
+    @property
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._process.pid
 
     @property
     def alive(self) -> bool:
@@ -227,8 +238,7 @@ class _Server:
 
     def close(self) -> None:
         """End it, if it has not ended."""
-        self._listening.close()
-        self._process.terminate()
+        self._process.kill()
         self._process.wait()
 
 
@@ -237,7 +247,7 @@ def _whole(channel: socket.socket, length: int) -> bytes:
     while len(parts) < length:
         part = channel.recv(length - len(parts))
         if not part:
-            raise EOFError("the other side has gone")
+            raise ConnectionError("the other side has gone")
         parts += part
     return parts
 
@@ -284,16 +294,17 @@ def _forked(channel: socket.socket, own: Sequence[int]) -> int | None:
     try:
         head, descriptors, _, _ = socket.recv_fds(channel, _HEAD, 16)
         question = json.loads(_whole(channel, int.from_bytes(head, "big")))
-    except (EOFError, OSError, ValueError):
+    except (OSError, ValueError):
         for given in descriptors:
             os.close(given)
         return None
     output, *passed = descriptors
+    server = os.getpid()
     pid = os.fork()
     if not pid:
         for one in (channel.fileno(), *own):
             os.close(one)
-        _become(question, output, passed)
+        _become(question, server, output, passed)
     for given in descriptors:
         os.close(given)
     # Whoever has gone by now is noticed with the next look.
@@ -313,7 +324,7 @@ def _reap(asked: dict[int, socket.socket | None]) -> None:
                 channel.sendall(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> None:
+def _become(question: Mapping[str, Any], server: int, output: int, passed: Sequence[int]) -> None:
     """Go on as the child would that was started with these words."""
     code = 1
     try:
@@ -327,11 +338,11 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         os.environ.clear()
         os.environ.update(question["environment"])
         if "modules" in question:
-            _serve_more(question["modules"], *passed)
+            _serve_more(question["modules"], server, *passed)
         elif "script" in question:
-            _run_script(question["script"], *passed)
+            _run_script(question["script"], server, *passed)
         else:
-            _run_child(question["words"], passed)
+            _run_child(question["words"], server, passed)
         code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
@@ -345,10 +356,10 @@ def _become(question: Mapping[str, Any], output: int, passed: Sequence[int]) -> 
         os._exit(code)
 
 
-def _run_child(words: Sequence[str], passed: Sequence[int]) -> None:
+def _run_child(words: Sequence[str], server: int, passed: Sequence[int]) -> None:
     words = [str(passed[int(one[2:])]) if re.fullmatch(r"fd\d+", one) else one for one in words]
-    # Its parent is this server.
-    sys.argv = [CHILD, words[0], str(os.getppid()), *words[2:]]
+    # Its parent is the server.
+    sys.argv = [CHILD, words[0], str(server), *words[2:]]
     from evalspec import processes
     from evalspec.running.children import child
 
@@ -359,18 +370,18 @@ def _run_child(words: Sequence[str], passed: Sequence[int]) -> None:
     child.main()
 
 
-def _serve_more(modules: Sequence[str], listening: int) -> None:
+def _serve_more(modules: Sequence[str], server: int, listening: int) -> None:
     """Be a server that has imported these modules beside what its parent has."""
     from evalspec.processes import die_with_parent
 
-    die_with_parent(os.getppid())
+    die_with_parent(server)
     _import(modules)
     _serve_on(listening)
 
 
-def _run_script(words: Sequence[str], announced: int) -> None:
+def _run_script(words: Sequence[str], server: int, announced: int) -> None:
     """Be a script below its guardian, as `guardian.main` makes one."""
-    guardian.stand(os.getppid(), announced, adopts=False)
+    guardian.stand(server, announced, adopts=False)
     sys.argv = list(words)
     sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
     runpy.run_path(words[0], run_name="__main__")

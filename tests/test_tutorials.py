@@ -114,7 +114,7 @@ def environment(page: Path, tmp_path: Path) -> dict[str, str]:
     pip.chmod(0o755)
     path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
     own = os.environ | {"PATH": path, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    # Children are forked off one server where they look for modules in the same places.
+    # Pages without folders of their own in PYTHONPATH share the server that forks their children.
     if any("pip install" in step.text for step in steps(page)):
         own["PYTHONPATH"] = str(site)
     put_command(tools, own)

@@ -208,12 +208,13 @@ DAMAGES = {"remove a file", "truncate a file", "scribble on a file", "remove the
 """After these, what the journal says may be gone, or another run's."""
 
 
-def one(folder: Path, seed: int) -> tuple[str, list[str]]:
+def one(folder: Path, seed: int, *, forks: bool = False) -> tuple[str, list[str]]:
     """One run with one fault, and what is wrong with how it ended.
 
     Args:
         folder: Empty; it is not cleaned up.
         seed: Decides the fault and its moment.
+        forks: Where the run is gone on with, its children are forked.
 
     Returns:
         What was done, and everything that should not be; empty: all is well.
@@ -250,7 +251,7 @@ def one(folder: Path, seed: int) -> tuple[str, list[str]]:
         wrong += _false_ready(folder)
     kept = _journaled(scene.run)
     if name not in DAMAGES and not wrong:
-        wrong += _resumed(folder, kept)
+        wrong += _resumed(folder, kept, forks)
     return done, wrong
 
 
@@ -313,11 +314,11 @@ def _journaled(run: Path) -> set[str]:
     return found
 
 
-def _resumed(folder: Path, kept: set[str]) -> list[str]:
+def _resumed(folder: Path, kept: set[str], forks: bool) -> list[str]:
     """The run is gone on with, everything put back: it ends READY, and nothing is measured again."""
     finished = (folder / "run" / "record.json").exists()
     write(folder)
-    process = start(folder, *(["--resume"] if (folder / "run").exists() else []), forks=True)
+    process = start(folder, *(["--resume"] if (folder / "run").exists() else []), forks=forks)
     wrong = _end(process)
     said = f"after --resume the exit code is {process.returncode}"
     if process.returncode == 2 and (finished or not kept):

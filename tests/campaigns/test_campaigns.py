@@ -13,7 +13,7 @@ pytestmark = pytest.mark.proof
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_random_fault_loses_nothing_and_makes_nothing_ready(seed: int, tmp_path: Path) -> None:
-    done, wrong = faults.one(tmp_path, seed)
+    done, wrong = faults.one(tmp_path, seed, forks=True)
     assert wrong == [], done
 
 

@@ -29,7 +29,7 @@ SECTIONS = ("What it measures", "Why it matters", "Method", "What it cannot show
 REGISTRY = discover(plugins=False)
 KINDS = REGISTRY.kinds("checks")
 PLANTED = every()
-# The library of `evaluate` imports for five seconds.
+# To import its library takes five seconds.
 CASES = [pytest.param(one, id=one.name, marks=[pytest.mark.proof] if one.kind == "evaluate" else []) for one in PLANTED]
 ROWS = (0, 1, 2, 5, 19)
 

@@ -75,14 +75,15 @@ class Suite:
     exit_code: int
     blocking: dict[str, str]
     warnings: dict[str, str] = field(default_factory=dict)
+    marks: tuple[pytest.MarkDecorator, ...] = (pytest.mark.proof,)
 
 
 EXPECTED = {
-    "digits": Suite("READY", 0, DIGITS, {"field_shift/c2st_auc": "FAIL"}),
+    "digits": Suite("READY", 0, DIGITS, {"field_shift/c2st_auc": "FAIL"}, marks=()),
     "digits-flawed": Suite(
         "NOT READY", 1, DIGITS | THREE_FLAWS | NOT_INTERPRETABLE | UNLIKE, {"field_shift/c2st_auc": "FAIL"}
     ),
-    "breast_cancer": Suite("READY", 0, CANCER),
+    "breast_cancer": Suite("READY", 0, CANCER, marks=(pytest.mark.proof, reads_classifiers)),
 }
 TIMED = ("latency/", "throughput/")
 
@@ -131,14 +132,7 @@ def statuses(record: dict[str, Any], blocking: bool) -> dict[str, str]:
     return {one["name"]: one["status"] for one in decisions if one["blocking"] is blocking}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "digits",
-        pytest.param("digits-flawed", marks=pytest.mark.proof),
-        pytest.param("breast_cancer", marks=[pytest.mark.proof, reads_classifiers]),
-    ],
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=suite.marks) for name, suite in EXPECTED.items()])
 def test_suite(name: str, tmp_path: Path) -> None:
     """One test for each suite, since a run takes seconds: verdict, every status, reasons, chance."""
     if name.startswith("digits") and saturates():

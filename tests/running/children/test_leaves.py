@@ -166,10 +166,10 @@ def alive_below() -> list[psutil.Process]:
 
 def _is_ours(process: psutil.Process) -> bool:
     try:
-        words, parent = process.cmdline(), process.parent()
+        words = process.cmdline()
         if str(forked.__file__) in words:
             # One that was forked has the words of the server that it was forked off.
-            is_child = parent is not None and parent.cmdline() == words
+            is_child = process.pid not in forked.servers()
         else:
             is_child = any(word.startswith("evalspec.") for word in words)
         return is_child and process.status() != psutil.STATUS_ZOMBIE

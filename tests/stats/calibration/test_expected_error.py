@@ -100,7 +100,7 @@ def peers() -> tuple[Any, Any]:
 
 
 def of_curve(confidences: NDArray[np.float64], correct: NDArray[np.bool_], strategy: str) -> tuple[float, float]:
-    """Mean gap, and the largest, of scikit-learn's curve over 10 bins; those of quantiles hold as many rows each."""
+    """Mean gap, and the largest, of scikit-learn's curve over 10 bins; of quantiles each holds a tenth of the rows."""
     curve = pytest.importorskip("sklearn.calibration").calibration_curve
     right, said = curve(correct, confidences, n_bins=10, strategy=strategy)
     gaps = np.abs(right - said)
