@@ -10,13 +10,15 @@ export OMP_NUM_THREADS ?= 1
 # Hundreds of processes are started: without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
+# Few of the 20,000 files that pip installs are ever imported; Python compiles those when they first are, and keeps that.
+INSTALL := $(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]'
+
 .PHONY: quickstart test proof lint unit served engines places base setup browser gpu site clean
 
 quickstart: .venv/all.stamp
 	@$(BIN)/evalspec run suites/digits/evalspec.yaml
 
-# All three at once: what installs leaves a processor free for the base install, and mypy takes as long as collecting the
-# tests does.
+# All three at once: what installs leaves a processor free for the base install.
 test:
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line lint unit base
 
@@ -26,14 +28,13 @@ setup: .venv/dev.stamp
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -qq --upgrade pip
 
-# Few of the 20,000 files that pip installs are ever imported; Python compiles those when they first are, and keeps that.
 .venv/all.stamp: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]'
+	$(INSTALL)
 	@touch $@
 
 # One after the other where both are wanted.
 .venv/dev.stamp: .venv/bin/python pyproject.toml constraints.txt $(if $(filter quickstart,$(MAKECMDGOALS)),.venv/all.stamp)
-	$(BIN)/python -m pip install -qq --no-compile --constraint constraints.txt --editable '.[all]' --group dev
+	$(INSTALL) --group dev
 	@touch .venv/all.stamp $@
 
 # Debian's Chromium for the tests in a real browser; without it they are skipped and say so.

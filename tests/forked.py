@@ -28,7 +28,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from evalspec import guardian
+from evalspec import guardian, processes
 from evalspec.running.children.spare import child_environment
 
 CHILD = "evalspec.running.children.child"
@@ -139,7 +139,7 @@ class Popen(_Forked):
             question["words"] = [places.get(one, one) for one in command[4:]]
         else:
             question["script"] = list(command[SCRIPT:])
-        address = _server(env).address if _origin is None else _origin[0]
+        address = _server(env, more).address if _origin is None else _origin[0]
         super().__init__(address, question, stdout.fileno(), pass_fds)
 
 
@@ -156,7 +156,7 @@ def _is_script(command: Sequence[str], folder: object) -> bool:
 
 def address(environment: Mapping[str, str]) -> str:
     """Of the server for the children of a command with this environment, for its process to `join`."""
-    return _server(_of_children(environment)).address.removeprefix("\0")
+    return _server(_of_children(environment), more).address.removeprefix("\0")
 
 
 def join(address: str) -> None:
@@ -178,9 +178,8 @@ def _fixed(environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(fixed.items()))
 
 
-def _server(environment: Mapping[str, str], modules: tuple[str, ...] | None = None) -> _Server:
-    """The server that has imported these modules beside what all have; by default those of the test at hand."""
-    modules = more if modules is None else modules
+def _server(environment: Mapping[str, str], modules: tuple[str, ...]) -> _Server:
+    """The server that has imported these modules beside what all have."""
     key = modules, _fixed(environment)
     if key in _servers and not _servers[key].alive:
         _servers.pop(key).close()
@@ -325,7 +324,7 @@ def _reap(asked: dict[int, socket.socket | None]) -> None:
 
 
 def _become(question: Mapping[str, Any], server: int, output: int, passed: Sequence[int]) -> None:
-    """Go on as the child would that was started with these words."""
+    """Go on as the child would that was started with these words; its parent is the server with this number."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -358,9 +357,7 @@ def _become(question: Mapping[str, Any], server: int, output: int, passed: Seque
 
 def _run_child(words: Sequence[str], server: int, passed: Sequence[int]) -> None:
     words = [str(passed[int(one[2:])]) if re.fullmatch(r"fd\d+", one) else one for one in words]
-    # Its parent is the server.
     sys.argv = [CHILD, words[0], str(server), *words[2:]]
-    from evalspec import processes
     from evalspec.running.children import child
 
     # What it starts is forked off its own server.
@@ -372,9 +369,7 @@ def _run_child(words: Sequence[str], server: int, passed: Sequence[int]) -> None
 
 def _serve_more(modules: Sequence[str], server: int, listening: int) -> None:
     """Be a server that has imported these modules beside what its parent has."""
-    from evalspec.processes import die_with_parent
-
-    die_with_parent(server)
+    processes.die_with_parent(server)
     _import(modules)
     _serve_on(listening)
 
@@ -418,8 +413,6 @@ def _serve_on(listening: int) -> None:
 
 
 if __name__ == "__main__":
-    from evalspec.processes import die_with_parent
-
-    die_with_parent(int(sys.argv[2]))
+    processes.die_with_parent(int(sys.argv[2]))
     _import_rooms()
     _serve_on(int(sys.argv[1]))
